@@ -1,0 +1,1 @@
+"""What a module means: names, scopes, guards and the devices that flow through it."""

@@ -1,0 +1,6 @@
+"""`tpuport doctor`."""
+
+
+def doctor() -> None:
+    """Not written yet."""
+    raise NotImplementedError

@@ -1,0 +1,6 @@
+"""`tpuport lint`."""
+
+
+def lint() -> None:
+    """Not written yet."""
+    raise NotImplementedError

@@ -1,0 +1,6 @@
+"""`tpuport migrate`."""
+
+
+def migrate() -> None:
+    """Not written yet."""
+    raise NotImplementedError

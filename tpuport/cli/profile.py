@@ -1,0 +1,6 @@
+"""`tpuport profile`."""
+
+
+def profile() -> None:
+    """Not written yet."""
+    raise NotImplementedError

@@ -1,0 +1,6 @@
+"""`tpuport report`."""
+
+
+def report() -> None:
+    """Not written yet."""
+    raise NotImplementedError

@@ -1,0 +1,6 @@
+"""`tpuport rules`."""
+
+
+def rules() -> None:
+    """Not written yet."""
+    raise NotImplementedError

@@ -1,0 +1,1 @@
+"""One module an output format. Only these and `cli` know rich."""

@@ -1,0 +1,1 @@
+"""Profiling of an unmodified script in several execution modes."""

@@ -1,0 +1,1 @@
+"""What a session shows: one module an analysis, each from records to a section."""
