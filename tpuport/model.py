@@ -1,0 +1,213 @@
+"""The types that flow from matching to output: spans, edits, findings, rules and outcomes. All frozen, all picklable."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """A stretch of one source text: lines count from 1, columns from 0, in characters; the end is exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def contains(self, other: "Span") -> bool:
+        """Whether `other` lies within this span, or is the same."""
+        return self[:2] <= other[:2] and other[2:] <= self[2:]
+
+
+class Severity(StrEnum):
+    """How much a finding matters to a port."""
+
+    ERROR = "error"
+    """Breaks, or silently leaves the accelerator, on a TPU host."""
+    WARNING = "warning"
+    """CUDA-only where a portable form exists, or a person has to decide."""
+    INFO = "info"
+    """Works on a TPU as it stands; named so that nothing is silent."""
+
+
+class Safety(StrEnum):
+    """What applying a rule's fix may change."""
+
+    SAFE = "safe"
+    """CUDA and CPU keep their behaviour."""
+    UNSAFE = "unsafe"
+    """Numbers or behaviour on CUDA may change; applied only with `--unsafe`."""
+    MANUAL = "manual"
+    """No fix: a person has to act."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Point the name or attribute chain at `span` to another qualified name, by the module's own imports."""
+
+    span: Span
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Replace the expression at `span` by `template`.
+
+    `{0}`, `{1}`… stand for the expressions at `holes`, with whatever edits fall inside them;
+    `{device}`, `{device.type}` and `{autocast_dtype}` stand for hoisted variables (see `tpuport.hoist`).
+    """
+
+    span: Span
+    template: str
+    holes: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetArgument:
+    """In the call at `span`, set keyword `name` to `template`: replaces its value, or adds the argument at the end."""
+
+    span: Span
+    name: str
+    template: str
+    holes: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DropArgument:
+    """In the call at `span`, drop the argument whose value stands at `argument`."""
+
+    span: Span
+    argument: Span
+
+
+@dataclass(frozen=True, slots=True)
+class InsertArgument:
+    """In the call at `span`, put `template` before the first argument."""
+
+    span: Span
+    template: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuardStatement:
+    """Put the simple statement at `span` under `if condition:`."""
+
+    span: Span
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveStatement:
+    """Remove the statement at `span`; comments on it stay."""
+
+    span: Span
+
+
+Edit = Rename | Replace | SetArgument | DropArgument | InsertArgument | GuardStatement | RemoveStatement
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One CUDA-specific construct and what becomes of it.
+
+    A finding with edits can be fixed; one without says in `reason` why it can not. Findings of one `chain` are
+    fixed together or not at all.
+    """
+
+    code: str
+    rule: str
+    message: str
+    span: Span
+    severity: Severity
+    safety: Safety
+    edits: tuple[Edit, ...] = ()
+    reason: str = ""
+    chain: int | None = None
+
+    @property
+    def fixable(self) -> bool:
+        """Whether a fix exists, safe or not."""
+        return bool(self.edits)
+
+
+class Status(StrEnum):
+    """How one file ended."""
+
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"
+    FINDINGS = "findings"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What happened to one file that discovery yielded.
+
+    `findings` are those of the original text that remain (all of them for lint); `fixed` are those that the new
+    text no longer has. `old` and `new` are decoded texts, set only when the file changes.
+    """
+
+    path: Path
+    status: Status
+    reason: str = ""
+    findings: tuple[Finding, ...] = ()
+    fixed: tuple[Finding, ...] = ()
+    old: str = field(default="", repr=False)
+    new: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A rule's example: `before` becomes `after`, or stays as it is when `after` is None."""
+
+    before: str
+    after: str | None
+    note: str = ""
+    min_torch: str = ""
+    unsafe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """The `[map]` table of a table rule: a closed set of verbs, applied to one or several qualified names.
+
+    `names` maps each old qualified name to its new one; an empty new name means that the rule only reports.
+    """
+
+    names: dict[str, str]
+    guard: str = ""
+    otherwise: str = ""
+    drop_arguments: tuple[str, ...] = ()
+    set_arguments: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of the catalog; the fields are those of its TOML file."""
+
+    code: str
+    name: str
+    area: str
+    severity: Severity
+    safety: Safety
+    message: str
+    why: str
+    reference: str
+    min_torch: str = ""
+    mapping: Mapping | None = None
+    check: str = ""
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What the rules must know of the run as a whole; gathered before any file is matched."""
+
+    min_torch: str
+    floor_source: str = ""
+    cuda_methods: tuple[str, ...] = ()
+    """Classes of the run that define a method named `cuda`."""
+    sets_visible_devices: bool = False
+    """Whether any file of the run sets CUDA_VISIBLE_DEVICES: then nothing may ask for the device at import."""
