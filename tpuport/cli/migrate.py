@@ -1,6 +1,174 @@
 """`tpuport migrate`."""
 
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
 
-def migrate() -> None:
-    """Not written yet."""
-    raise NotImplementedError
+import typer
+
+from tpuport.cli import tree
+from tpuport.errors import ExitCode, TpuportError, UsageError
+from tpuport.model import Outcome, Severity, Status
+
+_NAMED = 10
+"""Files listed in a refusal before the rest is only counted."""
+
+
+def migrate(
+    context: typer.Context,
+    paths: tree.Paths,
+    diff: Annotated[bool, typer.Option("--diff", help="Print the changes as a unified diff; write nothing.")] = False,
+    patch: Annotated[
+        Path | None, typer.Option("--patch", metavar="FILE", help="Save the unified diff; change no source.")
+    ] = None,
+    unsafe: Annotated[
+        bool, typer.Option("--unsafe", help="Also apply fixes that may change numbers or behaviour on CUDA.")
+    ] = False,
+    select: tree.Select = None,
+    ignore: tree.Ignore = None,
+    min_torch: tree.MinTorch = "",
+    allow_dirty: Annotated[
+        bool, typer.Option("--allow-dirty", help="Also change files with work that git could not bring back.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if work is left for a person.")] = False,
+    rules: tree.Rules = None,
+    jobs: tree.Jobs = 0,
+    format_: tree.Format = "text",
+    json: tree.Json = False,
+) -> None:
+    """Rewrite CUDA-only PyTorch code in place, so that it runs on CUDA, TPU and CPU.
+
+    Exit status: 0 done, 1 work is left (only with --strict), 2 wrong usage or a file that could not be read, parsed or
+    written.
+    """
+    from tpuport.cli.streams import console
+    from tpuport.engine import Report
+    from tpuport.output import formats
+
+    render = formats.chosen(formats.MIGRATE, "json" if json else format_)
+    if diff and (json or format_ != "text"):
+        raise UsageError("--diff prints a diff, which --format cannot change", hint="save it with --patch FILE instead")
+    run = tree.gather(
+        paths,
+        select=select,
+        ignore=ignore,
+        min_torch=min_torch,
+        rules=rules,
+        fix=True,
+        unsafe=unsafe,
+        debug=bool(context.find_root().params.get("debug")),
+    )
+    outcomes = list(run.settled(jobs))
+    notes = list(run.notes)
+    preview = diff or patch is not None
+    if preview:
+        base = _base(outcomes, run.root)
+        content = b"".join(_diffs(outcomes, base, run.task.max_size))
+        if base != Path.cwd() and content:
+            notes.append(f"the diff is to be applied in {base}")
+        if patch is not None:
+            _save(patch, content)
+            notes.append(f"nothing was changed; the diff is in {patch}")
+        if diff:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(content)
+            sys.stdout.buffer.flush()
+    else:
+        notes += _way_back(outcomes, allow_dirty)
+        outcomes = _write(outcomes, run.root, run.task.max_size)
+    report = Report(tuple(outcomes), tuple(notes), written=not preview)
+    render(report, console(stderr=diff))
+    if report.of(Status.FAILED):
+        raise typer.Exit(ExitCode.ERROR)
+    if strict and any(finding.severity is not Severity.INFO for _, finding in report.findings):
+        raise typer.Exit(ExitCode.FINDINGS)
+
+
+def _way_back(outcomes: Sequence[Outcome], allow_dirty: bool) -> list[str]:
+    """Refuse, before anything is written, to touch what git could not bring back; and say where there is no git."""
+    from tpuport.source import git
+
+    changed = [outcome.path for outcome in outcomes if outcome.status is Status.CHANGED]
+    if allow_dirty or not changed:
+        return []
+    standing = git.standing(changed)
+    lost = [*standing.modified, *standing.untracked]
+    if lost:
+        named = ", ".join(map(str, lost[:_NAMED])) + (f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else "")
+        kinds = ["uncommitted changes"] * bool(standing.modified) + ["files git does not track"] * bool(
+            standing.untracked
+        )
+        raise TpuportError(
+            f"nothing was written: {' and '.join(kinds)} among the files to change, with no way back: {named}",
+            hint="commit them first, see the changes with --diff, or pass --allow-dirty",
+        )
+    if not standing.outside:
+        return []
+    why = "git is not installed" if standing.git_missing else "not in a git repository"
+    return [f"{why}: there is no way back to the old text of {_some(standing.outside)} but a copy of your own"]
+
+
+def _some(files: Sequence[Path]) -> str:
+    return str(files[0]) if len(files) == 1 else f"{len(files)} files"
+
+
+def _write(outcomes: Sequence[Outcome], root: Path, max_size: int) -> list[Outcome]:
+    """Write each changed file; one that can't be written becomes a failed outcome and does not stop the others."""
+    from tpuport.source import positions, write
+
+    done: list[Outcome] = []
+    try:
+        for outcome in outcomes:
+            if outcome.status is Status.CHANGED:
+                try:
+                    write.replace(outcome.path, outcome.old, outcome.new, root, max_size)
+                except write.Refused as error:
+                    outcome = Outcome(outcome.path, Status.FAILED, str(error), findings=outcome.findings)
+                else:
+                    findings = positions.moved(outcome.findings, outcome.old, outcome.new)
+                    outcome = replace(outcome, findings=findings)
+            done.append(outcome)
+    except KeyboardInterrupt:
+        total = sum(outcome.status is Status.CHANGED for outcome in outcomes)
+        written = sum(outcome.status is Status.CHANGED for outcome in done)
+        print(
+            f"interrupted: {written} of {total} files written, each whole; the others are as they were", file=sys.stderr
+        )
+        raise
+    return done
+
+
+def _base(outcomes: Sequence[Outcome], root: Path) -> Path:
+    """The directory that a diff's names are relative to: the current one, if every changed file is below it."""
+    here = Path.cwd()
+    changed = [Path(os.path.abspath(outcome.path)) for outcome in outcomes if outcome.status is Status.CHANGED]
+    for base in (here, root):
+        if all(path.is_relative_to(base) for path in changed):
+            return base
+    return Path(os.path.commonpath([path.parent for path in changed]))
+
+
+def _diffs(outcomes: Sequence[Outcome], base: Path, max_size: int) -> Iterator[bytes]:
+    from tpuport.output.diff import unified
+    from tpuport.source import text
+
+    for outcome in outcomes:
+        if outcome.status is Status.CHANGED:
+            try:
+                source = text.read(outcome.path, max_size)
+            except text.Unreadable as error:
+                raise TpuportError(f"{error}, though it could be a moment ago") from None
+            name = Path(os.path.abspath(outcome.path)).relative_to(base).as_posix()
+            yield unified(name, source.encode(outcome.old), source.encode(outcome.new))
+
+
+def _save(patch: Path, content: bytes) -> None:
+    from tpuport.source.write import atomic
+
+    try:
+        atomic(patch, content)
+    except OSError as error:
+        raise UsageError(f"--patch {patch}: cannot be written: {error.strerror or error}") from None

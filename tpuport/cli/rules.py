@@ -1,6 +1,26 @@
 """`tpuport rules`."""
 
+from typing import Annotated
 
-def rules() -> None:
-    """Not written yet."""
-    raise NotImplementedError
+import typer
+
+from tpuport.cli import tree
+
+
+def rules(
+    code: Annotated[str, typer.Argument(metavar="[CODE]", help="A rule's code or name.", show_default=False)] = "",
+    directories: tree.Rules = None,
+    format_: tree.Format = "text",
+    json: tree.Json = False,
+) -> None:
+    """List the rules, or explain one: what it matches, why, and what becomes of it."""
+    from tpuport import catalog
+    from tpuport.cli.streams import console
+    from tpuport.output import formats
+
+    form = formats.chosen(formats.RULES, "json" if json else format_)
+    known = catalog.load(directories or ())
+    if code:
+        form.one(known.get(code), console())
+    else:
+        form.all(known.rules, console())

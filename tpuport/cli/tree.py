@@ -1,0 +1,121 @@
+"""What lint and migrate share: from PATHs and options to the files, the rules, and what the rules must know."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tpuport.model import Outcome, Project, Rule
+
+if TYPE_CHECKING:
+    from tpuport.config import Config
+    from tpuport.engine import Task
+    from tpuport.source.torch_floor import Floor
+
+Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and directories.", show_default=False)]
+Select = Annotated[
+    list[str] | None, typer.Option("--select", metavar="CODES", help="Only these rules: code prefixes or names.")
+]
+Ignore = Annotated[
+    list[str] | None, typer.Option("--ignore", metavar="CODES", help="Not these rules: code prefixes or names.")
+]
+MinTorch = Annotated[
+    str,
+    typer.Option(
+        "--min-torch",
+        metavar="VERSION",
+        help="The oldest torch that the code must run on.  [default: what the project declares, else 2.11]",
+    ),
+]
+Rules = Annotated[list[Path] | None, typer.Option("--rules", metavar="DIR", help="A folder of further rules.")]
+Jobs = Annotated[int, typer.Option("--jobs", min=0, help="Worker processes; 0: one for each core.")]
+Format = Annotated[str, typer.Option("--format", help="Output format: text or json.")]
+Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A run that is ready to go."""
+
+    root: Path
+    items: tuple[Path | Outcome, ...]
+    task: "Task"
+    notes: tuple[str, ...]
+
+    def settled(self, jobs: int) -> Iterator[Outcome]:
+        """Outcomes in order, with progress on stderr."""
+        from tpuport import engine
+        from tpuport.cli import streams
+
+        return streams.with_progress(engine.run(self.items, self.task, jobs), len(self.items))
+
+
+def gather(
+    paths: Sequence[Path],
+    *,
+    select: Sequence[str] | None,
+    ignore: Sequence[str] | None,
+    min_torch: str,
+    rules: Sequence[Path] | None,
+    fix: bool = False,
+    unsafe: bool = False,
+    debug: bool = False,
+) -> Tree:
+    """Read settings and rules, find the files and look at each once.
+
+    `select` replaces that of the settings, `ignore` and `rules` add to theirs. Raises UsageError and ConfigError.
+    """
+    from tpuport import catalog, config, engine
+    from tpuport.source.discover import discover
+
+    settings = config.load(paths[0])
+    known = catalog.load([*settings.rules, *(rules or ())])
+    chosen = known.select(_split(select) or settings.select, [*settings.ignore, *_split(ignore)])
+    found = discover(paths, settings.root, settings.exclude)
+    floor = _floor(settings, min_torch)
+    survey = engine.survey(found, settings.max_file_size)
+    task = engine.Task(
+        rules=chosen,
+        project=Project(floor.version, floor.source, survey.cuda_methods, survey.sets_visible_devices),
+        fix=fix,
+        unsafe=unsafe,
+        line_length=settings.line_length,
+        root=settings.root,
+        per_file_ignores=tuple(
+            (pattern, frozenset(rule.code for rule in known.select(codes, ())))
+            for pattern, codes in settings.per_file_ignores.items()
+            if codes
+        ),
+        max_size=settings.max_file_size,
+        time_limit=settings.time_limit,
+        debug=debug,
+    )
+    return Tree(settings.root, survey.items, task, _floor_notes(floor, chosen))
+
+
+def _split(codes: Sequence[str] | None) -> list[str]:
+    return [code.strip() for group in codes or () for code in group.split(",") if code.strip()]
+
+
+def _floor(settings: "Config", min_torch: str) -> "Floor":
+    from tpuport.source import torch_floor
+
+    if min_torch:
+        return torch_floor.Floor(torch_floor.checked(min_torch, "--min-torch"), "--min-torch")
+    if settings.min_torch:
+        where = f"min-torch in {settings.file}"
+        return torch_floor.Floor(torch_floor.checked(settings.min_torch, where), where)
+    return torch_floor.find(settings.root) or torch_floor.Floor(torch_floor.NEWEST, "")
+
+
+def _floor_notes(floor: "Floor", rules: Sequence[Rule]) -> tuple[str, ...]:
+    from tpuport.source import torch_floor
+
+    if not rules or not torch_floor.older(floor.version, torch_floor.ENOUGH):
+        return ()
+    return (
+        f"the code has to run on torch {floor.version} ({floor.source}), which lacks what many rewrites need: "
+        f"`--min-torch {torch_floor.NEWEST}`, or raising the requirement, lets more be rewritten",
+    )

@@ -1,0 +1,317 @@
+"""Files to outcomes: which files are parsed at all, what each comes to, and how none of them can stop the others."""
+
+import contextlib
+import gc
+import os
+import re
+import signal
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from tpuport.errors import TpuportError
+from tpuport.model import Finding, Outcome, Project, Rule, Safety, Status
+from tpuport.source import project, text
+
+if TYPE_CHECKING:
+    from multiprocessing.context import BaseContext
+
+    from pathspec import GitIgnoreSpec
+
+CANDIDATE = re.compile(
+    rb"[Cc][Uu][Dd][Aa]|[Nn][Cc][Cc][Ll]|cudnn|apex|triton|nvtx|torch\.load|GradScaler|DataParallel|pin_memory"
+    rb"|autocast|\.half\("
+)
+"""A file without any of these bytes holds nothing that a rule could match, and is not parsed."""
+
+WORTH_WORKERS = 24
+"""Below so many candidates, starting worker processes takes longer than they save."""
+
+_CHUNK = 6
+"""Files a worker takes at a time: few enough that an interrupt is obeyed soon and that progress moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What to do with each file of a run.
+
+    `time_limit` is seconds a file, 0 for none; `max_size` is bytes; `debug` lets a rule's bug propagate.
+    """
+
+    rules: tuple[Rule, ...]
+    project: Project
+    fix: bool = False
+    unsafe: bool = False
+    line_length: int | None = None
+    root: Path = field(default_factory=Path.cwd)
+    per_file_ignores: tuple[tuple[str, frozenset[str]], ...] = ()
+    """Gitignore pattern relative to `root`, and the codes of the rules that do not apply to files it matches."""
+    max_size: int = text.MAX_SIZE
+    time_limit: float = 0
+    debug: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a command has to show: an outcome a file, and `notes` about the run as a whole.
+
+    `hidden` counts findings that were left out as below the severity asked for; `written` tells a migration from its
+    preview.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    notes: tuple[str, ...] = ()
+    hidden: int = 0
+    written: bool = False
+
+    def of(self, *statuses: Status) -> tuple[Outcome, ...]:
+        """Outcomes that ended in one of `statuses`."""
+        return tuple(outcome for outcome in self.outcomes if outcome.status in statuses)
+
+    @property
+    def findings(self) -> tuple[tuple[Path, Finding], ...]:
+        """Every finding that remains, with its file."""
+        return tuple((outcome.path, finding) for outcome in self.outcomes for finding in outcome.findings)
+
+    @property
+    def fixed(self) -> tuple[tuple[Path, Finding], ...]:
+        """Every finding that is rewritten, with its file."""
+        return tuple((outcome.path, finding) for outcome in self.outcomes for finding in outcome.fixed)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A run's files after one look at their bytes: a Path is still to be parsed, everything else is settled."""
+
+    items: tuple[Path | Outcome, ...]
+    cuda_methods: tuple[str, ...] = ()
+    sets_visible_devices: bool = False
+
+
+def survey(found: Iterable[Path | Outcome], max_size: int = text.MAX_SIZE) -> Survey:
+    """Read every file once: settle those with nothing to match, and gather what the rules must know of all of them."""
+    items: list[Path | Outcome] = []
+    methods: set[str] = set()
+    sets_visible_devices = False
+    for item in found:
+        if isinstance(item, Outcome):
+            items.append(item)
+            continue
+        try:
+            raw = text.read_bytes(item, max_size)
+            if CANDIDATE.search(raw):
+                items.append(item)
+                methods.update(project.cuda_methods(raw))
+                sets_visible_devices = sets_visible_devices or project.sets_visible_devices(raw)
+            else:
+                text.decode(raw, item)
+                items.append(Outcome(item, Status.UNCHANGED))
+        except text.Unreadable as error:
+            items.append(error.outcome)
+    return Survey(tuple(items), tuple(sorted(methods)), sets_visible_devices)
+
+
+def run(items: Sequence[Path | Outcome], task: Task, jobs: int = 0) -> Iterator[Outcome]:
+    """Settle every file, in order, one outcome each as soon as it is known.
+
+    `jobs` is worker processes: 0 for one a core, and none at all for a short run.
+    Never raises for what a file holds, except a rule's bug under `task.debug`.
+    """
+    paths = [item for item in items if isinstance(item, Path)]
+    workers = min(jobs or _cores(), -(-len(paths) // _CHUNK))
+    settled: Generator[Outcome]
+    if workers < 2 or (not jobs and len(paths) < WORTH_WORKERS):
+        settled = (settle(path, task) for path in paths)
+    else:
+        settled = _in_workers(paths, task, workers)
+    with contextlib.closing(settled):
+        for item in items:
+            yield item if isinstance(item, Outcome) else next(settled)
+
+
+def settle(path: Path, task: Task) -> Outcome:
+    """What one file comes to."""
+    collecting = gc.isenabled()
+    gc.disable()  # a syntax tree is many objects and no garbage: collections while it grows cost half the time
+    try:
+        with _time_limit(task.time_limit), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's remarks on the user's literals and escapes
+            return _settle(path, task)
+    except _TookTooLong:
+        return Outcome(path, Status.FAILED, f"took longer than {task.time_limit:g} s (time-limit in the settings)")
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _settle(path: Path, task: Task) -> Outcome:
+    try:
+        from tpuport import match  # only once there is a file to match
+
+        source = text.read(path, task.max_size).text
+        rules = _rules_for(path, task)
+        findings = tuple(match.findings(source, task.project, rules))
+        if not task.fix or not any(_applies(finding, task) for finding in findings):
+            return Outcome(path, Status.FINDINGS if findings else Status.UNCHANGED, findings=findings)
+        from tpuport.rewrite import rewrite  # libcst, which lint and files without a fix do without
+
+        done = rewrite(source, task.project, rules, unsafe=task.unsafe, line_length=task.line_length)
+    except text.Unreadable as error:
+        return error.outcome
+    except SyntaxError as error:
+        return Outcome(path, Status.FAILED, f"syntax error, line {error.lineno or '?'}: {error.msg}")
+    except RecursionError:
+        return Outcome(path, Status.FAILED, "nested too deeply to be analysed")
+    except MemoryError:
+        return Outcome(path, Status.FAILED, "too large for the memory there is")
+    except TpuportError as error:
+        return Outcome(path, Status.FAILED, str(error))
+    except Exception as error:  # the one catch-all: a rule's bug costs the file it met, never the run
+        if task.debug:
+            raise
+        return Outcome(path, Status.FAILED, _bug(error))
+    if done.text == source:
+        status = Status.FINDINGS if done.remaining else Status.UNCHANGED
+        return Outcome(path, status, findings=tuple(done.remaining))
+    return Outcome(
+        path, Status.CHANGED, findings=tuple(done.remaining), fixed=tuple(done.fixed), old=source, new=done.text
+    )
+
+
+def _applies(finding: Finding, task: Task) -> bool:
+    return finding.fixable and (task.unsafe or finding.safety is Safety.SAFE)
+
+
+def _rules_for(path: Path, task: Task) -> tuple[Rule, ...]:
+    ignored = ignored_codes(path, task.root, task.per_file_ignores)
+    return tuple(rule for rule in task.rules if rule.code not in ignored) if ignored else task.rules
+
+
+def ignored_codes(path: Path, root: Path, per_file: Sequence[tuple[str, frozenset[str]]]) -> frozenset[str]:
+    """Codes of the rules that the settings rule out for `path`."""
+    relative = os.path.relpath(os.path.abspath(path), root) if per_file else ""
+    return frozenset().union(*(codes for pattern, codes in per_file if _patterns(pattern).match_file(relative)))
+
+
+@cache
+def _patterns(line: str) -> "GitIgnoreSpec":
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines([line])
+
+
+def _bug(error: Exception) -> str:
+    """Say which rule failed: the last frame in a rule's own module, or else where tpuport was."""
+    frames = traceback.extract_tb(error.__traceback__)
+    rules = [Path(frame.filename).stem for frame in frames if Path(frame.filename).parent.name == "checks"]
+    ours = [frame for frame in frames if "tpuport" in Path(frame.filename).parts] or frames
+    where = f"rule {rules[-1]}" if rules else f"{Path(ours[-1].filename).name}, line {ours[-1].lineno}"
+    said = f"{type(error).__name__}: {error}".splitlines()[0]
+    return f"a bug in tpuport ({where}): {said}; please report it with this file, and use `tpuport --debug` to see more"
+
+
+class _TookTooLong(BaseException):
+    """Raised from the alarm, past every `except Exception` between it and `settle`."""
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Raise _TookTooLong in the block after `seconds`; no limit where there are no alarms (Windows, other threads)."""
+    if not seconds or not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def expired(_signal: int, _frame: FrameType | None) -> None:
+        raise _TookTooLong
+
+    started = time.monotonic()
+    handler = signal.signal(signal.SIGALRM, expired)
+    other, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        if other:
+            signal.setitimer(signal.ITIMER_REAL, max(other - (time.monotonic() - started), 0.001), interval)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_task: Task
+"""The run's task in a worker process, sent once rather than with every file."""
+
+
+def _start_worker(task: Task) -> None:
+    global _task
+    _task = task
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
+    gc.freeze()
+
+
+def _settle_chunk(paths: Sequence[Path]) -> list[Outcome]:
+    return [settle(path, _task) for path in paths]
+
+
+def _in_workers(paths: Sequence[Path], task: Task, workers: int) -> Generator[Outcome]:
+    """Settle chunks in worker processes, in order. A process that dies costs the one file that killed it."""
+    import tpuport.match  # noqa: F401 - before the fork, so that no worker has to import it again
+
+    chunks: deque[Sequence[Path]] = deque(paths[start : start + _CHUNK] for start in range(0, len(paths), _CHUNK))
+    while chunks:
+        broken = yield from _until_broken(chunks, task, workers)
+        if broken:
+            for path in chunks.popleft():
+                alone = yield from _until_broken(deque([[path]]), task, 1)
+                if alone:
+                    yield Outcome(path, Status.FAILED, "killed the process that worked on it (memory, or a crash)")
+
+
+def _until_broken(chunks: deque[Sequence[Path]], task: Task, workers: int) -> Generator[Outcome, None, bool]:
+    """Take chunks off the left as they are done; True if a worker died, with the chunks not done left in place."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(workers, _context(), _start_worker, (task,))
+    finished = False
+    try:
+        futures = deque(pool.submit(_settle_chunk, chunk) for chunk in chunks)
+        while futures:
+            try:
+                outcomes = futures[0].result()
+            except BrokenProcessPool:
+                finished = True
+                return True
+            futures.popleft()
+            chunks.popleft()
+            yield from outcomes
+        finished = True
+        return False
+    finally:
+        if not finished:  # interrupted, or nobody reads on: what the workers are at is of no use any more
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+def _context() -> "BaseContext":
+    """Fork where it is safe and cheap, a fresh interpreter elsewhere."""
+    import multiprocessing
+
+    forks = sys.platform == "linux" and threading.active_count() == 1
+    return multiprocessing.get_context("fork" if forks else "spawn")

@@ -1,0 +1,55 @@
+"""What the formats of lint and migrate share: a finding as a line, and as a JSON record."""
+
+from pathlib import Path
+from typing import Any
+
+from tpuport.engine import Report
+from tpuport.model import Finding, Outcome, Safety, Status
+from tpuport.output.style import SEVERITY, Line
+
+
+def line(path: Path, finding: Finding) -> Line:
+    """`path:line:column: CODE message: reason [*]`, with line and column from 1."""
+    pieces = [
+        (str(path), "bold"),
+        (f":{finding.span.line}:{finding.span.column + 1}: ", "dim"),
+        (finding.code, SEVERITY[finding.severity]),
+        (f" {finding.message}", ""),
+    ]
+    if finding.reason:
+        pieces.append((f": {finding.reason}", "italic"))
+    if finding.fixable:
+        pieces.append((" [*]" if finding.safety is Safety.SAFE else " [unsafe]", "cyan"))
+    return pieces
+
+
+def unread(report: Report) -> list[Line]:
+    """One line for each file that was skipped or failed."""
+    styles = {Status.SKIPPED: "yellow", Status.FAILED: "bold red"}
+    return [
+        [(str(outcome.path), "bold"), (f": {outcome.status}", styles[outcome.status]), (f": {outcome.reason}", "")]
+        for outcome in report.of(Status.SKIPPED, Status.FAILED)
+    ]
+
+
+def record(path: Path, finding: Finding) -> dict[str, Any]:
+    """The JSON form of a finding; lines and columns count from 1, and the end is exclusive."""
+    return {
+        "file": str(path),
+        "line": finding.span.line,
+        "column": finding.span.column + 1,
+        "end_line": finding.span.end_line,
+        "end_column": finding.span.end_column + 1,
+        "code": finding.code,
+        "rule": finding.rule,
+        "severity": str(finding.severity),
+        "message": finding.message,
+        "fixable": finding.fixable,
+        "safety": str(finding.safety),
+        "reason": finding.reason,
+    }
+
+
+def records(outcomes: tuple[Outcome, ...]) -> list[dict[str, str]]:
+    """The JSON form of skipped or failed files."""
+    return [{"file": str(outcome.path), "reason": outcome.reason} for outcome in outcomes]

@@ -1,0 +1,31 @@
+"""Lint findings as JSON, version 1."""
+
+import json
+from typing import TYPE_CHECKING
+
+from tpuport.engine import Report
+from tpuport.model import Status
+from tpuport.output import findings
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+VERSION = 1
+"""Goes up when a key changes its meaning or goes away; new keys may come at any time."""
+
+
+def render(report: Report, console: "Console") -> None:
+    """Write one JSON object."""
+    content = {
+        "version": VERSION,
+        "findings": [findings.record(path, finding) for path, finding in report.findings],
+        "failures": findings.records(report.of(Status.FAILED)),
+        "skipped": findings.records(report.of(Status.SKIPPED)),
+        "notes": list(report.notes),
+        "summary": {
+            "files": len(report.outcomes),
+            "findings": len(report.findings),
+            "hidden": report.hidden,
+        },
+    }
+    console.file.write(json.dumps(content, indent=2) + "\n")

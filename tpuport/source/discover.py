@@ -1,0 +1,268 @@
+"""Find the files that a run is about, in a fixed order, each once."""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from tpuport.errors import UsageError
+from tpuport.model import Outcome, Status
+from tpuport.source.git import find_top
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+Ignores: TypeAlias = "list[tuple[str, GitIgnoreSpec]]"
+
+PYTHON = (".py", ".pyi")
+NOT_MIGRATED = {
+    ".ipynb": "notebooks are not migrated yet",
+    ".cu": "CUDA kernel source: it has to be replaced by PyTorch operators or a Pallas kernel by hand",
+    ".cuh": "CUDA kernel source: it has to be replaced by PyTorch operators or a Pallas kernel by hand",
+}
+"""Suffixes that are named in the outcome, so that nothing which a port has to deal with goes unmentioned."""
+
+EXCLUDED = frozenset(
+    [
+        ".git",
+        ".hg",
+        ".svn",
+        ".bzr",
+        ".venv",
+        "venv",
+        ".env",
+        "env",
+        "virtualenv",
+        ".tox",
+        ".nox",
+        ".direnv",
+        ".eggs",
+        "eggs",
+        "__pypackages__",
+        "__pycache__",
+        "node_modules",
+        "site-packages",
+        "dist-packages",
+        "build",
+        "dist",
+        "buck-out",
+        "_build",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".pytype",
+        ".hypothesis",
+        ".ipynb_checkpoints",
+        ".vscode",
+        ".idea",
+    ]
+)
+"""Directory names that are not entered, unless one of them is given as PATH."""
+
+
+def discover(paths: Sequence[Path], root: Path, exclude: Sequence[str] = ()) -> list[Path | Outcome]:
+    """Files to read, and Outcomes of what is named but not read, below `paths`.
+
+    A file that is given as such is always taken; directories are searched for Python files that their .gitignore files,
+    `EXCLUDED` and `exclude` (gitignore patterns relative to `root`) leave. Symbolic links are followed only inside
+    `root` or the PATH they were found under. Raises UsageError for a path that does not exist, or where there is no
+    Python file.
+    """
+    missing = [path for path in paths if not os.path.lexists(path)]
+    if missing:
+        raise UsageError(
+            f"no such file or directory: {', '.join(map(str, missing))}",
+            hint="give files or directories that exist, relative to the current directory",
+        )
+    found: list[Path | Outcome] = []
+    seen: set[str] = set()
+    for path in paths:
+        top = Path(os.path.realpath(root))
+        walk = _Walk(top, _excluder(top, exclude))
+        candidates = walk.directory(path) if path.is_dir() else walk.given_file(path)
+        for item in sorted(candidates, key=_order):
+            real = os.path.realpath(item.path if isinstance(item, Outcome) else item)
+            if real not in seen:
+                seen.add(real)
+                found.append(item)
+    if not any(isinstance(item, Path) or item.status is Status.FAILED for item in found):
+        _nothing(paths, found)
+    return found
+
+
+def _nothing(paths: Sequence[Path], found: Sequence[Path | Outcome]) -> None:
+    skipped = [item for item in found if isinstance(item, Outcome)]
+    if any(item.path in paths for item in skipped):
+        return  # named one by one by the user: their outcomes say all there is to say
+    where = ", ".join(map(str, paths))
+    seen = f" ({len(skipped)} skipped, such as {skipped[0].path}: {skipped[0].reason})" if skipped else ""
+    raise UsageError(
+        f"no Python files under {where}{seen}",
+        hint="valid: .py and .pyi files, or a directory with some that neither .gitignore nor `exclude` rules out",
+    )
+
+
+def _order(item: Path | Outcome) -> tuple[bool, tuple[str, ...]]:
+    """By name, and links last, so that a file is known by its own name rather than by a link to it."""
+    path = item.path if isinstance(item, Outcome) else item
+    return path.is_symlink(), path.parts
+
+
+def _excluder(root: Path, patterns: Sequence[str]) -> Ignores:
+    return [(str(root), _spec(patterns))] if patterns else []
+
+
+def _spec(lines: Iterable[str]) -> "GitIgnoreSpec":
+    from pathspec import GitIgnoreSpec  # 20 ms that a run over given files need not pay
+
+    return GitIgnoreSpec.from_lines(lines)
+
+
+class _Walk:
+    """One PATH's search. Ignore files are (directory, patterns), the deepest last; the last that decides wins."""
+
+    def __init__(self, root: Path, excluded: Ignores) -> None:
+        self._roots = [root]
+        self._excluded = excluded
+        self._entered: set[tuple[int, int]] = set()
+        self._links: list[tuple[str, Ignores]] = []
+
+    def given_file(self, path: Path) -> Iterator[Path | Outcome]:
+        """Settle a PATH that is no directory."""
+        if path.is_symlink() and not path.exists():
+            yield Outcome(path, Status.FAILED, "a symbolic link to nothing, or to itself")
+        elif path.is_symlink() and not self._inside(str(path)):
+            yield self._leads_out(path)
+        elif not path.is_file():
+            yield Outcome(path, Status.SKIPPED, "not a regular file")
+        elif reason := NOT_MIGRATED.get(path.suffix):
+            yield Outcome(path, Status.SKIPPED, reason)
+        else:
+            yield path
+
+    def directory(self, path: Path) -> Iterator[Path | Outcome]:
+        """Search a PATH that is a directory; linked directories come after all others."""
+        real = Path(os.path.realpath(path))
+        if path.is_symlink() and not self._inside(str(path)):
+            yield self._leads_out(path)
+            return
+        self._roots.append(real)
+        ignores = _ignores_above(real)
+        if _ignored(str(real), True, ignores):
+            ignores = []  # asked for by name, so it is wanted
+        yield from self._enter(str(path), ignores)
+        while self._links:
+            yield from self._enter(*self._links.pop(0))
+
+    def _enter(self, directory: str, ignores: Ignores) -> Iterator[Path | Outcome]:
+        pending = [(directory, ignores)]
+        while pending:
+            here, ignores = pending.pop()
+            try:
+                status = os.stat(here)
+                if (status.st_dev, status.st_ino) in self._entered:
+                    continue
+                self._entered.add((status.st_dev, status.st_ino))
+                with os.scandir(here) as scan:
+                    entries = sorted(scan, key=lambda entry: entry.name)
+            except OSError as error:
+                yield Outcome(Path(here), Status.FAILED, f"cannot be searched: {error.strerror or error}")
+                continue
+            real = os.path.realpath(here)
+            if any(entry.name == ".gitignore" for entry in entries):
+                ignores = ignores + _ignore_file(os.path.join(real, ".gitignore"), real)
+            for entry in entries:
+                yield from self._entry(entry, real, ignores, pending)
+
+    def _entry(
+        self,
+        entry: os.DirEntry[str],
+        real: str,
+        ignores: Ignores,
+        pending: list[tuple[str, Ignores]],
+    ) -> Iterator[Path | Outcome]:
+        suffix = os.path.splitext(entry.name)[1]
+        wanted = suffix in PYTHON or suffix in NOT_MIGRATED
+        is_link = entry.is_symlink()
+        if not wanted and not entry.is_dir():
+            return
+        own_path = os.path.join(real, entry.name)
+        is_directory = entry.is_dir()
+        if is_directory and entry.name in EXCLUDED:
+            return
+        if _ignored(own_path, is_directory, ignores) or _ignored(own_path, is_directory, self._excluded):
+            return
+        path = Path(entry.path)
+        if is_link and not self._inside(own_path):
+            yield self._leads_out(path)
+        elif is_directory:
+            if os.path.lexists(os.path.join(entry.path, "pyvenv.cfg")):
+                return
+            (self._links if is_link else pending).append((entry.path, ignores))
+        elif is_link and not os.path.exists(own_path):
+            yield Outcome(path, Status.FAILED, "a symbolic link to nothing, or to itself")
+        elif not stat.S_ISREG(entry.stat().st_mode):
+            yield Outcome(path, Status.SKIPPED, "not a regular file")
+        elif reason := NOT_MIGRATED.get(suffix):
+            yield Outcome(path, Status.SKIPPED, reason)
+        else:
+            yield path
+
+    def _inside(self, path: str) -> bool:
+        target = Path(os.path.realpath(path))
+        return any(target.is_relative_to(root) for root in self._roots)
+
+    def _leads_out(self, path: Path) -> Outcome:
+        return Outcome(path, Status.SKIPPED, f"a symbolic link that leads out of {self._roots[0]}")
+
+
+def _ignored(path: str, is_directory: bool, ignores: Ignores) -> bool:
+    for directory, spec in reversed(ignores):
+        relative = os.path.relpath(path, directory)
+        if relative.startswith(".."):
+            continue
+        verdict = spec.check_file(relative + "/" if is_directory else relative).include
+        if verdict is not None:
+            return verdict
+    return False
+
+
+def _ignores_above(directory: Path) -> Ignores:
+    """The ignore files above `directory` that git would apply to it: those of its repository's upper directories."""
+    top = find_top(directory)
+    if top is None:
+        return []
+    ignores = _ignore_file(str(top / ".git" / "info" / "exclude"), str(top))
+    above = [parent for parent in reversed(directory.parents) if parent.is_relative_to(top)]
+    for parent in above:
+        ignores += _ignore_file(str(parent / ".gitignore"), str(parent))
+    return ignores
+
+
+def _ignore_file(name: str, directory: str) -> Ignores:
+    if not os.path.isfile(name):
+        return []
+    try:
+        with open(name, encoding="utf-8", errors="surrogateescape") as file:
+            lines = [line for line in file.read().splitlines() if line.strip() and not line.startswith("#")]
+    except OSError:
+        return []
+    if not lines:
+        return []
+    return [(directory, _lenient(lines))]
+
+
+def _lenient(lines: list[str]) -> "GitIgnoreSpec":
+    """All the patterns that mean something; git too passes over those that do not."""
+    try:
+        return _spec(lines)
+    except ValueError:
+        kept = []
+        for line in lines:
+            try:
+                _spec([line])
+            except ValueError:
+                continue
+            kept.append(line)
+        return _spec(kept)

@@ -1,0 +1,23 @@
+"""Where places in an old text lie in the new one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+
+from tpuport.model import Finding, Span
+
+
+def moved(findings: Sequence[Finding], old: str, new: str) -> tuple[Finding, ...]:
+    """`findings` of `old` with the lines that they have in `new`; columns hold only on lines that did not change."""
+    blocks = SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False).get_opcodes()
+
+    def line(number: int) -> int:
+        for _, start, stop, new_start, new_stop in blocks:
+            if start < number <= stop:
+                return min(number - start + new_start, max(new_stop, 1))
+        return number
+
+    def span(at: Span) -> Span:
+        return at._replace(line=line(at.line), end_line=line(at.end_line))
+
+    return tuple(replace(finding, span=span(finding.span)) for finding in findings)

@@ -1,0 +1,77 @@
+"""What the rules must know of all files of a run together: found by bytes first, then by parsing where those match."""
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+
+CUDA_METHOD = re.compile(rb"\bdef\s+cuda\s*\(")
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+
+_UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What `ast.parse` raises for text that is no Python, or too much of it; the file's own outcome says so later."""
+
+
+def cuda_methods(raw: bytes) -> Iterator[str]:
+    """Names of classes in a source file that define a method named `cuda`."""
+    if not CUDA_METHOD.search(raw):
+        return
+    for node in _walk(raw):
+        if isinstance(node, ast.ClassDef) and any(
+            isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) and member.name == "cuda" for member in node.body
+        ):
+            yield node.name
+
+
+def sets_visible_devices(raw: bytes) -> bool:
+    """Whether a source file sets CUDA_VISIBLE_DEVICES for its own process."""
+    return VISIBLE_DEVICES.encode() in raw and any(_sets(node) for node in _walk(raw))
+
+
+def _walk(raw: bytes) -> Iterator[ast.AST]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(raw)
+    except _UNPARSABLE:
+        return iter(())
+    return ast.walk(tree)
+
+
+def _sets(node: ast.AST) -> bool:
+    match node:
+        case ast.Assign(targets=targets):
+            return any(
+                isinstance(target, ast.Subscript) and _is_environ(target.value) and _is_name(target.slice)
+                for target in targets
+            )
+        case ast.AugAssign(target=target, op=ast.BitOr(), value=value):
+            return _is_environ(target) and _names(value)
+        case ast.Call(func=ast.Attribute(value=owner, attr="setdefault" | "__setitem__"), args=[key, *_]):
+            return _is_environ(owner) and _is_name(key)
+        case ast.Call(func=ast.Attribute(attr="putenv") | ast.Name(id="putenv"), args=[key, *_]):
+            return _is_name(key)
+        case ast.Call(func=ast.Attribute(value=owner, attr="update"), args=values, keywords=keywords):
+            return _is_environ(owner) and (
+                any(map(_names, values)) or any(keyword.arg == VISIBLE_DEVICES for keyword in keywords)
+            )
+    return False
+
+
+def _is_environ(node: ast.expr) -> bool:
+    return (isinstance(node, ast.Attribute) and node.attr == "environ") or (
+        isinstance(node, ast.Name) and node.id == "environ"
+    )
+
+
+def _is_name(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value in (VISIBLE_DEVICES, VISIBLE_DEVICES.encode())
+
+
+def _names(node: ast.expr) -> bool:
+    """Whether a mapping expression holds the variable as a key: {"X": …} or dict(X=…)."""
+    return any(
+        (isinstance(part, ast.expr) and _is_name(part))
+        or (isinstance(part, ast.keyword) and part.arg == VISIBLE_DEVICES)
+        for part in ast.walk(node)
+    )

@@ -1,0 +1,129 @@
+"""Read a Python source file into text and back into the very same bytes.
+
+The text that the rest of tpuport sees has `\\n` at every line's end, as Python's own parser sees it; the byte-order
+mark, the encoding and each line's own ending are put back by `encode`.
+"""
+
+import os
+import re
+import stat
+import tokenize
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from io import BytesIO
+from pathlib import Path
+
+from tpuport.model import Outcome, Status
+
+MAX_SIZE = 5_000_000
+"""Bytes: larger files are generated, and are skipped unless the configuration says otherwise."""
+
+_BOM = b"\xef\xbb\xbf"
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+class Unreadable(Exception):
+    """A file that gives no source text; `outcome` says whether it is skipped or failed, and why."""
+
+    def __init__(self, path: Path, status: Status, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.outcome = Outcome(path, status, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of one file, and what it takes to write it back.
+
+    `line_ends` is the one line ending of the file, or one for each line where they differ.
+    """
+
+    text: str
+    encoding: str = "utf-8"
+    bom: bool = False
+    line_ends: str | tuple[str, ...] = "\n"
+
+    def encode(self, text: str) -> bytes:
+        """Bytes of `text` in this file's encoding and line endings; `encode(self.text)` is the file as it was.
+
+        Raises UnicodeEncodeError if the encoding has no room for a character of `text`.
+        """
+        if isinstance(self.line_ends, tuple):
+            text = _with_line_ends(self.text, self.line_ends, text)
+        elif self.line_ends != "\n":
+            text = text.replace("\n", self.line_ends)
+        return (_BOM if self.bom else b"") + text.encode(self.encoding)
+
+
+def decode(raw: bytes, path: Path) -> Source:
+    """Decode a file's bytes as Python would. Raises Unreadable if they are not Python source text."""
+    if b"\0" in raw:
+        raise Unreadable(path, Status.FAILED, "binary data (NUL bytes), not Python source")
+    bom = raw.startswith(_BOM)
+    body = raw[3:] if bom else raw
+    encoding = _encoding(raw, path)
+    try:
+        text = body.decode(encoding)
+        exact = encoding == "utf-8" or text.encode(encoding) == body
+    except (UnicodeError, LookupError) as error:
+        raise Unreadable(path, Status.FAILED, _undecodable(body, encoding, error)) from None
+    if not exact:
+        raise Unreadable(path, Status.FAILED, f"encoding {encoding} does not give back the same bytes")
+    if "\r" not in text:
+        return Source(text, encoding, bom)
+    ends = _LINE_END.findall(text)
+    kinds = set(ends)
+    line_ends = ends[0] if len(kinds) == 1 else tuple(ends)
+    return Source(_LINE_END.sub("\n", text), encoding, bom, line_ends)
+
+
+def read_bytes(path: Path, max_size: int = MAX_SIZE) -> bytes:
+    """Bytes of a regular file of at most `max_size` bytes; anything else raises Unreadable and is not opened for long.
+
+    O_NONBLOCK keeps a pipe that took the file's place since discovery from blocking the run.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise Unreadable(path, Status.SKIPPED, "not a regular file")
+            if status.st_size > max_size:
+                reason = f"{status.st_size:,} bytes, more than max-file-size = {max_size}"
+                raise Unreadable(path, Status.SKIPPED, reason)
+            return file.read()
+    except OSError as error:
+        raise Unreadable(path, Status.FAILED, f"cannot be read: {error.strerror or error}") from None
+
+
+def read(path: Path, max_size: int = MAX_SIZE) -> Source:
+    """Read and decode one file. Raises Unreadable."""
+    return decode(read_bytes(path, max_size), path)
+
+
+def _encoding(raw: bytes, path: Path) -> str:
+    try:
+        encoding, _ = tokenize.detect_encoding(BytesIO(raw).readline)
+    except SyntaxError as error:
+        # detect_encoding blames the declaration even where the first lines just hold bytes that are not UTF-8.
+        raise Unreadable(path, Status.FAILED, f"cannot be decoded: {error.msg}") from None
+    return "utf-8" if encoding == "utf-8-sig" else encoding
+
+
+def _undecodable(body: bytes, encoding: str, error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        line = body.count(b"\n", 0, error.start) + 1
+        return f"cannot be decoded as {encoding}: line {line}: {error.reason}"
+    return f"cannot be decoded as {encoding}: {error}"
+
+
+def _with_line_ends(old: str, ends: Sequence[str], new: str) -> str:
+    """Give each line of `new` the ending that its line had in `old`; a new line takes that of the line before it."""
+    before, after = old.split("\n"), new.split("\n")
+    chosen: list[str] = []
+    for _, start, stop, new_start, new_stop in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        kept = ends[start:stop][: new_stop - new_start]
+        chosen.extend(kept)
+        missing = new_stop - new_start - len(kept)
+        chosen.extend([chosen[-1] if chosen else ends[0]] * missing)
+    return "".join(line + end for line, end in zip(after, (*chosen[: len(after) - 1], ""), strict=True))
