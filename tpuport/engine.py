@@ -95,13 +95,14 @@ class Survey:
     items: tuple[Path | Outcome, ...]
     cuda_methods: tuple[str, ...] = ()
     sets_visible_devices: bool = False
+    selects_device: bool = False
 
 
 def survey(found: Iterable[Path | Outcome], max_size: int = text.MAX_SIZE) -> Survey:
     """Read every file once: settle those with nothing to match, and gather what the rules must know of all of them."""
     items: list[Path | Outcome] = []
     methods: set[str] = set()
-    sets_visible_devices = False
+    sets_visible_devices = selects_device = False
     for item in found:
         if isinstance(item, Outcome):
             items.append(item)
@@ -112,12 +113,13 @@ def survey(found: Iterable[Path | Outcome], max_size: int = text.MAX_SIZE) -> Su
                 items.append(item)
                 methods.update(project.cuda_methods(raw))
                 sets_visible_devices = sets_visible_devices or project.sets_visible_devices(raw)
+                selects_device = selects_device or project.selects_device(raw)
             else:
                 text.decode(raw, item)
                 items.append(Outcome(item, Status.UNCHANGED))
         except text.Unreadable as error:
             items.append(error.outcome)
-    return Survey(tuple(items), tuple(sorted(methods)), sets_visible_devices)
+    return Survey(tuple(items), tuple(sorted(methods)), sets_visible_devices, selects_device)
 
 
 def run(items: Sequence[Path | Outcome], task: Task, jobs: int = 0) -> Iterator[Outcome]:

@@ -64,6 +64,14 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
+class SetAttribute:
+    """In the attribute access at `span`, put `name` for the last attribute; the receiver stays as it is."""
+
+    span: Span
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class SetArgument:
     """In the call at `span`, set keyword `name` to `template`: replaces its value, or adds the argument at the end."""
 
@@ -104,7 +112,7 @@ class RemoveStatement:
     span: Span
 
 
-Edit = Rename | Replace | SetArgument | DropArgument | InsertArgument | GuardStatement | RemoveStatement
+Edit = Rename | Replace | SetAttribute | SetArgument | DropArgument | InsertArgument | GuardStatement | RemoveStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +219,5 @@ class Project:
     """Classes of the run that define a method named `cuda`."""
     sets_visible_devices: bool = False
     """Whether any file of the run sets CUDA_VISIBLE_DEVICES: then nothing may ask for the device at import."""
+    selects_device: bool = False
+    """Whether any file of the run changes the current CUDA device: then `cuda:0` and `cuda` may differ."""

@@ -1,0 +1,247 @@
+"""Which conditions hold where: the tests that dominate a node, and what they say about the accelerator."""
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tpuport.analysis.module import Module, dotted
+from tpuport.analysis.scopes import Binding, Kind
+
+CUDA_AVAILABLE = "torch.cuda.is_available"
+ACCELERATOR_AVAILABLE = "torch.accelerator.is_available"
+TERMINATORS = {"sys.exit", "os._exit", "exit", "quit"}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An expression known to be true (`holds`) or false where the node in question runs."""
+
+    test: ast.expr
+    holds: bool
+
+
+def atoms(test: ast.expr, holds: bool) -> Iterator[Condition]:
+    """What follows for the parts of `test`, taken apart at `not`, `and` and `or`."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield from atoms(operand, not holds)
+        case ast.BoolOp(op=ast.And(), values=values) if holds:
+            for value in values:
+                yield from atoms(value, True)
+        case ast.BoolOp(op=ast.Or(), values=values) if not holds:
+            for value in values:
+                yield from atoms(value, False)
+        case ast.NamedExpr(value=value):
+            yield Condition(test, holds)
+            yield from atoms(value, holds)
+        case _:
+            yield Condition(test, holds)
+
+
+def ends_block(module: Module, body: list[ast.stmt]) -> bool:
+    """Whether control never runs past the end of `body`."""
+    last = body[-1]
+    if isinstance(last, ast.Return | ast.Raise | ast.Continue | ast.Break):
+        return True
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
+        return (module.callee(last.value) or dotted(last.value.func)) in TERMINATORS
+    return isinstance(last, ast.If) and bool(last.orelse) and all(
+        ends_block(module, part) for part in (last.body, last.orelse)
+    )
+
+
+def _blocks(parent: ast.AST) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(parent, name, None)
+        if isinstance(block, list):
+            yield block
+
+
+def conditions(module: Module, node: ast.AST) -> Iterator[Condition]:
+    """Every condition that dominates `node`: enclosing tests, earlier operands, early exits and assertions."""
+    for child, parent in module.ancestors(node):
+        match parent:
+            case ast.If(test=test, body=body, orelse=orelse):
+                if child in body:
+                    yield from atoms(test, True)
+                elif child in orelse:
+                    yield from atoms(test, False)
+            case ast.While(test=test, body=body) if child in body:
+                yield from atoms(test, True)
+            case ast.IfExp(test=test):
+                if child is parent.body:
+                    yield from atoms(test, True)
+                elif child is parent.orelse:
+                    yield from atoms(test, False)
+            case ast.BoolOp(op=op, values=values):
+                for value in values[: values.index(child)]:  # type: ignore[arg-type]
+                    yield from atoms(value, isinstance(op, ast.And))
+            case ast.comprehension(ifs=ifs):
+                if child in ifs:
+                    for test in ifs[: ifs.index(child)]:  # type: ignore[arg-type]
+                        yield from atoms(test, True)
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                if child not in parent.generators:
+                    for generator in parent.generators:
+                        for test in generator.ifs:
+                            yield from atoms(test, True)
+        if isinstance(child, ast.stmt):
+            for block in _blocks(parent):
+                if child in block:
+                    yield from _before(module, block[: block.index(child)])
+
+
+def _before(module: Module, earlier: list[ast.stmt]) -> Iterator[Condition]:
+    for statement in earlier:
+        if isinstance(statement, ast.Assert):
+            yield from atoms(statement.test, True)
+        elif isinstance(statement, ast.If):
+            if ends_block(module, statement.body):
+                yield from atoms(statement.test, False)
+            elif statement.orelse and ends_block(module, statement.orelse):
+                yield from atoms(statement.test, True)
+
+
+@dataclass(frozen=True, slots=True)
+class FlagKey:
+    """A variable that holds a test's result: a name in one scope, or a dotted attribute in the whole module."""
+
+    scope: int
+    text: str
+
+
+def flag_key(module: Module, node: ast.expr) -> FlagKey | None:
+    """The key of a name or attribute that may be a flag."""
+    if isinstance(node, ast.Name):
+        found = module.scopes[node].lookup(node.id)
+        return FlagKey(id(found[0]), node.id) if found else None
+    text = dotted(node)
+    return FlagKey(0, text) if text and not module.qualified(node) else None
+
+
+ACCELERATOR_COMPARISON = {"cuda", "cuda:0"}
+
+
+def compares_with_cuda(node: ast.AST) -> bool | None:
+    """Whether a test of a device is true for CUDA (`d.type == 'cuda'`, `t.is_cuda`) or false (`!=`); None for others."""
+    match node:
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            if isinstance(op, ast.Eq | ast.NotEq) and (_names_cuda(left) or _names_cuda(right)):
+                return isinstance(op, ast.Eq)
+            if isinstance(op, ast.In | ast.NotIn) and _names_cuda(left):
+                return isinstance(op, ast.In)
+        case ast.Call(func=ast.Attribute(attr="startswith"), args=[prefix]) if _names_cuda(prefix):
+            return True
+        case ast.Attribute(attr="is_cuda", ctx=ast.Load()):
+            return True
+    return None
+
+
+def _names_cuda(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value in ACCELERATOR_COMPARISON
+
+
+def conjuncts(node: ast.expr) -> Iterator[ast.expr]:
+    """The operands that must all be true for `node` to be true."""
+    for condition in atoms(node, True):
+        if condition.holds:
+            yield condition.test
+
+
+Flags = dict[FlagKey, list[ast.expr]]
+"""Variables that are true only where a test was, with the tests that they come from."""
+
+
+def flags(module: Module, assignments: list[tuple[FlagKey, ast.expr]], is_test: Callable[[Condition], bool]) -> Flags:
+    """Variables that are true only where a test that `is_test` knows was.
+
+    A flag may be passed on (`use = flag and not args.cpu`), so the search goes on until nothing new is found.
+    """
+    found: Flags = {}
+    size = -1
+    while size != sum(map(len, found.values())):
+        size = sum(map(len, found.values()))
+        for key, value in assignments:
+            for condition in atoms(value, True):
+                sources = [condition.test] if is_test(condition) else []
+                if not sources and condition.holds and isinstance(condition.test, ast.Name | ast.Attribute):
+                    inner = flag_key(module, condition.test)
+                    sources = found.get(inner, []) if inner and inner != key else []
+                known = found.setdefault(key, []) if sources else []
+                known.extend(source for source in sources if source not in known)
+    return found
+
+
+def _assignments(module: Module) -> Iterator[tuple[FlagKey, ast.expr]]:
+    for scope in module.own_scopes.values():
+        for name, bindings in scope.bindings.items():
+            for binding in bindings:
+                if binding.kind is Kind.ASSIGN and binding.value is not None and _is_plain(bindings):
+                    yield FlagKey(id(scope), name), binding.value
+    for node in module.of_type(ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Attribute) and (text := dotted(target)):
+                yield FlagKey(0, text), node.value
+
+
+def _is_plain(bindings: list[Binding]) -> bool:
+    return all(binding.kind in (Kind.ASSIGN, Kind.PARAMETER) for binding in bindings)
+
+
+class Guards:
+    """Answers what the tests around a node say about CUDA and the accelerator."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        assignments = list(_assignments(module))
+        self._cuda_flags = flags(module, assignments, self._tests_cuda)
+        self._accelerator_flags = flags(module, assignments, self._tests_accelerator)
+
+    def _tests_cuda(self, condition: Condition) -> bool:
+        if self.tests_availability(condition.test):
+            return condition.holds
+        return compares_with_cuda(condition.test) is condition.holds
+
+    def _tests_accelerator(self, condition: Condition) -> bool:
+        test = condition.test
+        return condition.holds and isinstance(test, ast.Call) and self.module.callee(test) == ACCELERATOR_AVAILABLE
+
+    def _flag(self, condition: Condition, known: Flags) -> list[ast.expr]:
+        if not condition.holds or not isinstance(condition.test, ast.Name | ast.Attribute):
+            return []
+        key = flag_key(self.module, condition.test)
+        return known.get(key, []) if key else []
+
+    def cuda_sources(self, condition: Condition) -> list[ast.expr]:
+        """The tests for CUDA that follow from a condition, directly or through flags: availability, device type."""
+        return [condition.test] if self._tests_cuda(condition) else self._flag(condition, self._cuda_flags)
+
+    def cuda_tests(self, node: ast.AST) -> list[ast.expr]:
+        """The tests for CUDA that are known to have come out true where `node` runs."""
+        return [test for condition in conditions(self.module, node) for test in self.cuda_sources(condition)]
+
+    def has_accelerator(self, node: ast.AST) -> bool:
+        """Whether some accelerator is known to be there where `node` runs, once the tests around it have moved."""
+        return any(
+            self._tests_accelerator(condition)
+            or self._flag(condition, self._accelerator_flags)
+            or self.cuda_sources(condition)
+            for condition in conditions(self.module, node)
+        )
+
+    def flag_groups(self) -> list[list[ast.expr]]:
+        """For each flag, the tests that it stands for."""
+        return list(self._cuda_flags.values())
+
+    def tests_availability(self, test: ast.AST) -> bool:
+        """Whether `test` itself is a call of `torch.cuda.is_available`."""
+        return isinstance(test, ast.Call) and self.module.callee(test) == CUDA_AVAILABLE
+
+    def tests(self) -> list[ast.expr]:
+        """Every test for CUDA in the module, in source order."""
+        return [
+            node
+            for node in self.module.nodes
+            if self.tests_availability(node)
+            or (isinstance(node, ast.expr) and compares_with_cuda(node) is not None)
+        ]

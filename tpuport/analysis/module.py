@@ -1,0 +1,219 @@
+"""One parsed module with everything the rules ask of it: parents, scopes, qualified names, spans, flags."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from tpuport.analysis.scopes import Binding, Kind, Scope, ScopeBuilder
+from tpuport.model import Span
+
+Node = TypeVar("Node", bound=ast.AST)
+
+CANONICAL = {
+    "torch.cuda.amp.autocast_mode": "torch.cuda.amp",
+    "torch.cuda.amp.grad_scaler": "torch.cuda.amp",
+    "torch.amp.autocast_mode": "torch.amp",
+    "torch.amp.grad_scaler": "torch.amp",
+    "torch.cuda.memory": "torch.cuda",
+    "torch.cuda.random": "torch.cuda",
+    "torch.cuda.streams": "torch.cuda",
+    "torch.nn.parallel.distributed": "torch.nn.parallel",
+    "torch.nn.parallel.data_parallel": "torch.nn.parallel",
+    "torch.distributed.distributed_c10d": "torch.distributed",
+    "torch.utils.data.dataloader": "torch.utils.data",
+}
+"""Modules of torch whose public names are re-exported elsewhere, with the usual place."""
+
+
+@dataclass(slots=True)
+class Use:
+    """An attribute chain or name that resolves to `name` through the module's imports; not part of a longer chain."""
+
+    node: ast.expr
+    name: str
+
+
+def canonical(name: str) -> str:
+    """`name` with a re-exporting module in place of the one that defines it."""
+    head, _, leaf = name.rpartition(".")
+    return f"{CANONICAL[head]}.{leaf}" if head in CANONICAL else name
+
+
+def dotted(node: ast.AST) -> str:
+    """The source form of a pure attribute chain (`args.cuda`), or an empty string."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+@dataclass(eq=False)
+class Module:
+    """A parsed source text. Raises SyntaxError or ValueError from `ast.parse`."""
+
+    source: str
+    tree: ast.Module = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tree = ast.parse(self.source)
+        built = ScopeBuilder(self.tree)
+        self.scope = built.module
+        self.parents = built.parents
+        self.scopes = built.scopes
+        self.own_scopes = built.own
+        self.nodes = built.order
+
+    def of_type(self, kind: type[Node]) -> list[Node]:
+        """All nodes of exactly that class, in source order of their first visit."""
+        return self._by_type.get(kind, [])  # type: ignore[return-value]
+
+    @cached_property
+    def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
+        found: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in self.nodes:
+            found.setdefault(type(node), []).append(node)
+        return found
+
+    # Places
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Lines without their ends, split as Python's tokenizer splits them."""
+        return self.source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+    def _column(self, line: int, offset: int) -> int:
+        text = self.lines[line - 1]
+        return offset if text.isascii() else len(text.encode()[:offset].decode())
+
+    def span(self, node: ast.AST) -> Span:
+        """Where `node` stands, without parentheses around it."""
+        line, end_line = node.lineno, node.end_lineno  # type: ignore[attr-defined]
+        return Span(
+            line,
+            self._column(line, node.col_offset),  # type: ignore[attr-defined]
+            end_line,
+            self._column(end_line, node.end_col_offset),  # type: ignore[attr-defined]
+        )
+
+    def text(self, node: ast.AST) -> str:
+        """The source of `node`."""
+        span = self.span(node)
+        rows = self.lines[span.line - 1 : span.end_line]
+        if len(rows) == 1:
+            return rows[0][span.column : span.end_column]
+        return "\n".join([rows[0][span.column :], *rows[1:-1], rows[-1][: span.end_column]])
+
+    def ancestors(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+        """Pairs (child, parent) from `node` up to the module."""
+        while node in self.parents:
+            parent = self.parents[node]
+            yield node, parent
+            node = parent
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement that holds `node`."""
+        while not isinstance(node, ast.stmt):
+            node = self.parents[node]
+        return node
+
+    def is_bare(self, call: ast.AST) -> bool:
+        """Whether the expression is a statement of its own, its value unused."""
+        return isinstance(self.parents.get(call), ast.Expr)
+
+    def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The innermost function whose body holds `node` (not its decorators or defaults), or None."""
+        for child, parent in self.ancestors(node):
+            if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef) and child in parent.body:
+                return parent
+        return None
+
+    # Names
+
+    def lookup(self, name: ast.Name) -> tuple[Scope, list[Binding]] | None:
+        """The scope and the bindings that a loaded name refers to."""
+        return self.scopes[name].lookup(name.id)
+
+    def qualified(self, node: ast.AST) -> str:
+        """The full name that an attribute chain or name has by the module's imports; empty when it has none for sure."""
+        return canonical(self._qualified(node, 0))
+
+    def _qualified(self, node: ast.AST, depth: int) -> str:
+        if isinstance(node, ast.Attribute):
+            base = self._qualified(node.value, depth)
+            return canonical(f"{base}.{node.attr}") if base else ""
+        if not isinstance(node, ast.Name) or depth > 4:
+            return ""
+        found = self.lookup(node)
+        if found is None:
+            return ""
+        _, bindings = found
+        origins = {
+            binding.origin
+            if binding.kind is Kind.IMPORT
+            else self._qualified(binding.value, depth + 1)
+            if binding.kind is Kind.ASSIGN and isinstance(binding.value, ast.Attribute | ast.Name)
+            else ""
+            for binding in bindings
+        }
+        return origins.pop() if len(origins) == 1 else ""
+
+    def possible_origins(self, node: ast.AST) -> set[str]:
+        """Every imported name that a chain may stand for, when imports under try or if leave more than one."""
+        if isinstance(node, ast.Attribute):
+            return {f"{base}.{node.attr}" for base in self.possible_origins(node.value)}
+        if not isinstance(node, ast.Name) or (found := self.lookup(node)) is None:
+            return set()
+        return {canonical(binding.origin) for binding in found[1] if binding.kind is Kind.IMPORT}
+
+    @cached_property
+    def uses(self) -> list[Use]:
+        """Every longest attribute chain or name that resolves to an imported name; assignments to attributes count."""
+        found = []
+        for node in self.nodes:
+            if not isinstance(node, ast.Attribute | ast.Name) or isinstance(self.parents.get(node), ast.Attribute):
+                continue
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                continue
+            inner: ast.expr = node
+            while isinstance(inner, ast.Attribute):
+                name = self.qualified(inner)
+                if name:
+                    break
+                inner = inner.value
+            name = self.qualified(inner)
+            if name:
+                found.append(Use(inner, name))
+        return found
+
+    def callee(self, call: ast.Call) -> str:
+        """The qualified name of what is called; empty when unknown."""
+        return self.qualified(call.func)
+
+    def call_of(self, node: ast.AST) -> ast.Call | None:
+        """The call whose function is `node`."""
+        parent = self.parents.get(node)
+        return parent if isinstance(parent, ast.Call) and parent.func is node else None
+
+    @cached_property
+    def calls_by_method(self) -> dict[str, list[ast.Call]]:
+        """Calls of an attribute, by the attribute's name, whatever the receiver."""
+        found: dict[str, list[ast.Call]] = {}
+        for call in self.of_type(ast.Call):
+            if isinstance(call.func, ast.Attribute):
+                found.setdefault(call.func.attr, []).append(call)
+        return found
+
+    @cached_property
+    def bound_names(self) -> set[str]:
+        """Every name bound anywhere in the module, in any scope."""
+        return {name for scope in self.own_scopes.values() for name in scope.bindings}
+
+    def only_value(self, name: ast.Name) -> ast.expr | None:
+        """The expression of the one assignment that a name can come from; None if there are others."""
+        found = self.lookup(name)
+        if found is None or len(found[1]) != 1 or found[1][0].kind is not Kind.ASSIGN:
+            return None
+        return found[1][0].value

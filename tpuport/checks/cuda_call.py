@@ -1,0 +1,133 @@
+"""`x.cuda(...)` becomes `x.to(device, ...)`."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tpuport.analysis.calls import argument, is_constant, is_unpacked
+from tpuport.analysis.devices import cuda_device, default_device_kind
+from tpuport.analysis.guards import conditions
+from tpuport.analysis.module import Module, dotted
+from tpuport.analysis.scopes import Kind
+from tpuport.draft import Context, Draft, Role
+from tpuport.model import DropArgument, Edit, InsertArgument, Replace, Rule, SetArgument, SetAttribute
+
+RANK = re.compile(r"(^|_)(rank|local_rank|device_id|gpu_id)$", re.IGNORECASE)
+"""Names that hold a process or device number and are never None where a device is chosen by them."""
+
+NUMBERS = {"int", "range", "enumerate", "len", "torch.cuda.current_device", "torch.distributed.get_rank"}
+
+
+def check(context: Context, rule: Rule) -> Iterator[Draft]:
+    """A draft for every method call named `cuda` on something that may be a tensor or a module."""
+    module = context.module
+    for call in module.calls_by_method.get("cuda", []):
+        assert isinstance(call.func, ast.Attribute)
+        if not module.possible_origins(call.func):
+            yield _draft(context, rule, call, call.func)
+
+
+def _draft(context: Context, rule: Rule, call: ast.Call, func: ast.Attribute) -> Draft:
+    reason = _not_a_tensor(context, call, func)
+    if reason:
+        return Draft(rule, call, Role.BLOCKS, reason=reason)
+    if is_unpacked(call):
+        return Draft(rule, call, Role.BLOCKS, reason="its arguments are unpacked from a variable")
+    edits: list[Edit] = [SetAttribute(context.module.span(func), "to")]
+    span = context.module.span(call)
+    device = argument(call, 0, "device")
+    if device is None or is_constant(device, None):
+        if device is not None:
+            edits.append(DropArgument(span, context.module.span(device)))
+        edits.append(InsertArgument(span, "{device}"))
+    elif not (is_constant(device, 0) and context.project.selects_device):
+        edits.extend(_device_edits(context, call, device))
+    if len(call.args) > 1:
+        second = context.module.span(call.args[1])
+        edits += [DropArgument(span, second), SetArgument(span, "non_blocking", "{0}", (second,))]
+    return Draft(rule, call, Role.MOVES, tuple(edits))
+
+
+def _not_a_tensor(context: Context, call: ast.Call, func: ast.Attribute) -> str:
+    """Why the receiver may be something with a `cuda` method of its own; empty for tensors and modules."""
+    module = context.module
+    receiver = func.value
+    if isinstance(receiver, ast.Call) and module.text(receiver.func) == "super":
+        return "it calls the `cuda` that a class inherits, whose callers have to move with it"
+    function = module.function(call)
+    if function is not None and function.name == "cuda":
+        return "it stands in a method named `cuda`, whose callers have to move with it"
+    if _is_storage(module, receiver):
+        return "the receiver is a storage, which has no `.to(device)`"
+    if context.project.cuda_methods and not _from_torch(module, receiver):
+        classes = ", ".join(context.project.cuda_methods)
+        return f"the receiver may be one of this project's own classes with a `cuda` method ({classes})"
+    return ""
+
+
+def _is_storage(module: Module, receiver: ast.expr) -> bool:
+    for _, parent in module.ancestors(receiver):
+        if isinstance(parent, ast.Lambda):
+            outer = module.parents[parent]
+            if isinstance(outer, ast.keyword) and outer.arg == "map_location":
+                return True
+            return isinstance(outer, ast.Call) and module.callee(outer) == "torch.load"
+    return False
+
+
+def _from_torch(module: Module, receiver: ast.expr) -> bool:
+    if isinstance(receiver, ast.Name):
+        value = module.only_value(receiver)
+        return value is not None and not isinstance(value, ast.Name) and _from_torch(module, value)
+    return isinstance(receiver, ast.Call) and module.callee(receiver).startswith("torch.")
+
+
+def _device_edits(context: Context, call: ast.Call, device: ast.expr) -> Iterator[Edit]:
+    module = context.module
+    span = module.span(device)
+    if is_constant(device, 0):
+        yield Replace(span, "{device}")
+    elif cuda_device(module, device) is None and _may_be_none(context, device):
+        yield Replace(span, "{device} if {0} is None else {0}", (span,))
+
+
+def _may_be_none(context: Context, device: ast.expr) -> bool:
+    module = context.module
+    if isinstance(device, ast.Constant | ast.BinOp | ast.Subscript | ast.JoinedStr | ast.IfExp):
+        return False
+    if isinstance(device, ast.Call):
+        return False
+    text = dotted(device)
+    if not text or RANK.search(text):
+        return not text
+    if isinstance(device, ast.Name) and _is_number_or_device(module, device):
+        return False
+    return not any(_says_not_none(module, condition.test, condition.holds, text) for condition in conditions(module, device))
+
+
+def _is_number_or_device(module: Module, name: ast.Name) -> bool:
+    found = module.lookup(name)
+    if found is None:
+        return False
+    for binding in found[1]:
+        if binding.kind is Kind.OTHER and isinstance(binding.node, ast.For | ast.AsyncFor | ast.comprehension):
+            continue
+        value = binding.value
+        if binding.kind is not Kind.ASSIGN or value is None:
+            return False
+        known = isinstance(value, ast.Call) and (module.callee(value) or dotted(value.func)) in NUMBERS | {"torch.device"}
+        literal = isinstance(value, ast.Constant) and isinstance(value.value, int | str)
+        if not (known or literal or cuda_device(module, value) or default_device_kind(module, value)):
+            return False
+    return True
+
+
+def _says_not_none(module: Module, test: ast.expr, holds: bool, text: str) -> bool:
+    if dotted(test) == text:
+        return holds
+    match test:
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if dotted(left) == text:
+            if is_constant(right, None):
+                return isinstance(op, ast.IsNot | ast.NotEq) is holds and isinstance(op, ast.Is | ast.IsNot | ast.Eq | ast.NotEq)
+            return holds and isinstance(op, ast.Gt | ast.GtE | ast.Lt | ast.LtE)
+    return False

@@ -1,0 +1,71 @@
+"""Tests of a device for CUDA: `d.type == "cuda"`, `"cuda" in d`, `t.is_cuda`, and the type taken from a string."""
+
+import ast
+from collections.abc import Iterator
+
+from tpuport.analysis.guards import compares_with_cuda
+from tpuport.analysis.module import Module
+from tpuport.draft import Context, Draft, Role
+from tpuport.model import Replace, Rule
+
+
+def check(context: Context, rule: Rule) -> Iterator[Draft]:
+    """Drafts for device types taken out of strings, and for containers of devices; plain tests are settled with guards."""
+    module = context.module
+    for choice in module.of_type(ast.IfExp):
+        if type_of_device(choice):
+            yield Draft(rule, choice, Role.MOVES, (_type_edit(module, choice),))
+    for node in module.of_type(ast.Compare):
+        if any(_lists_cuda(part) for part in node.comparators) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            yield Draft(rule, node, Role.BLOCKS, reason="the other values of the list decide what it means")
+    for call in module.of_type(ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "startswith" and _several_prefixes(call):
+            yield Draft(rule, call, Role.BLOCKS, reason="the other prefixes decide what it means")
+
+
+def _lists_cuda(node: ast.expr) -> bool:
+    return isinstance(node, ast.Tuple | ast.List | ast.Set) and any(
+        isinstance(element, ast.Constant) and element.value in ("cuda", "cuda:0") for element in node.elts
+    )
+
+
+def _several_prefixes(call: ast.Call) -> bool:
+    return len(call.args) == 1 and _lists_cuda(call.args[0])
+
+
+def type_of_device(choice: ast.IfExp) -> ast.expr | None:
+    """The device in `"cuda" if <device is CUDA> else "cpu"`; None for any other expression."""
+    arms = [choice.body, choice.orelse]
+    values = [arm.value if isinstance(arm, ast.Constant) else None for arm in arms]
+    wanted = compares_with_cuda(choice.test)
+    if wanted is None or values != (["cuda", "cpu"] if wanted else ["cpu", "cuda"]):
+        return None
+    return subject(choice.test)
+
+
+def _type_edit(module: Module, choice: ast.IfExp) -> Replace:
+    device = type_of_device(choice)
+    assert device is not None
+    if isinstance(choice.test, ast.Attribute):
+        return Replace(module.span(choice), "{0}.device.type", (module.span(device),))
+    if isinstance(device, ast.Attribute) and device.attr == "type":
+        return Replace(module.span(choice), "{0}", (module.span(device),))
+    return Replace(module.span(choice), "torch.device({0}).type", (module.span(device),))
+
+
+def subject(test: ast.expr) -> ast.expr | None:
+    """What a test for CUDA looks at; `str(x)` counts as x."""
+    match test:
+        case ast.Compare(left=ast.Constant(), comparators=[value]):
+            node = value
+        case ast.Compare(left=left):
+            node = left
+        case ast.Call(func=ast.Attribute(value=base)):
+            node = base
+        case ast.Attribute(value=base):
+            node = base
+        case _:
+            return None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str" and len(node.args) == 1:
+        return node.args[0]
+    return node

@@ -1,0 +1,119 @@
+"""Strings and `torch.device`s that name a CUDA device."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tpuport.analysis.devices import CudaDevice, Index, Place, cuda_devices, outer, place
+from tpuport.checks.device_comparison import type_of_device
+from tpuport.draft import Context, Draft, Role
+from tpuport.model import Replace, Rule
+
+CURRENT = "torch.accelerator.current_accelerator()"
+DEFAULT_TEXT = f'{CURRENT}.type if torch.accelerator.is_available() else "cpu"'
+DEFAULT_DEVICE = f'{CURRENT} if torch.accelerator.is_available() else torch.device("cpu")'
+READS_INDEX = re.compile(r"\.index\b(?!\()|\.split\(\s*[\"']:[\"']|\[-1\]\)")
+"""Code that takes a device apart: there `cuda:0` and `cuda` are not the same."""
+
+
+def check(context: Context, rule: Rule) -> Iterator[Draft]:
+    """A draft for every CUDA device that is written out, wherever it goes."""
+    for device in cuda_devices(context.module):
+        draft = _draft(context, rule, device)
+        if draft is not None:
+            yield draft
+
+
+def _draft(context: Context, rule: Rule, device: CudaDevice) -> Draft | None:
+    module = context.module
+    where = place(module, device.node)
+    if where in (Place.COMPARED, Place.PRECISION) or _settled_elsewhere(context, device.node):
+        return None
+    if where is Place.UNKNOWN:
+        where = _revealed(context, device) or Place.UNKNOWN
+    if where is Place.UNKNOWN:
+        return _not_followed(context, rule, device)
+    index = device.index
+    if index is Index.ZERO and not context.project.selects_device and not READS_INDEX.search(module.source):
+        index = Index.CURRENT
+    if index is not Index.CURRENT:
+        return _indexed(context, rule, device)
+    return Draft(rule, device.node, Role.MOVES, (Replace(module.span(device.node), _default(context, device, where)),))
+
+
+def _settled_elsewhere(context: Context, node: ast.expr) -> bool:
+    """Whether another rule owns the expression around this literal."""
+    module = context.module
+    parent = module.parents[node]
+    if isinstance(parent, ast.IfExp) and type_of_device(parent):
+        return True
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr == "startswith":
+        return True
+    return isinstance(parent, ast.Call) and module.callee(parent) in ("torch.cuda.set_device", "torch.cuda.device")
+
+
+def _revealed(context: Context, device: CudaDevice) -> Place | None:
+    """A literal in an unknown place is a device if it is chosen by a test for CUDA against `cpu`."""
+    module = context.module
+    if not device.is_text:
+        return Place.TEXT
+    parent = module.parents[device.node]
+    if isinstance(parent, ast.IfExp) and _is_cpu(parent.orelse) and parent.body is device.node:
+        return Place.TEXT if context.guards.has_accelerator(device.node) else None
+    returned = isinstance(parent, ast.Return) and context.guards.has_accelerator(device.node)
+    function = module.function(device.node)
+    if returned and function is not None:
+        others = [n.value for n in ast.walk(function) if isinstance(n, ast.Return) and n.value is not None]
+        return Place.TEXT if any(_is_cpu(value) for value in others) else None
+    return None
+
+
+def _is_cpu(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value == "cpu"
+
+
+def _not_followed(context: Context, rule: Rule, device: CudaDevice) -> Draft | None:
+    module = context.module
+    parent = module.parents[outer(module, device.node)]
+    if isinstance(parent, ast.Subscript | ast.Expr) or (isinstance(parent, ast.Dict) and device.node in parent.keys):
+        return None
+    message = f"{module.text(device.node)} does not visibly reach a device"
+    return Draft(rule, device.node, Role.BLOCKS, message=message, reason="where the value goes is not known")
+
+
+def _default(context: Context, device: CudaDevice, where: Place) -> str:
+    """What stands for the machine's default device in that place."""
+    module = context.module
+    node = device.node
+    parent = module.parents[node]
+    guarded = context.guards.has_accelerator(node)
+    if guarded and (isinstance(parent, ast.IfExp) or where is Place.NAMED):
+        return f"{CURRENT}.type" if device.is_text else CURRENT
+    if where is Place.NAMED and outer(module, node) is node:
+        return DEFAULT_TEXT if device.is_text else DEFAULT_DEVICE
+    if not device.is_text or (where is Place.TORCH and not isinstance(parent, ast.IfExp | ast.BoolOp)):
+        return "{device}"
+    return "{device.type}"
+
+
+def _indexed(context: Context, rule: Rule, device: CudaDevice) -> Draft:
+    """A numbered device stays as it is on CUDA; elsewhere each process has one device."""
+    module = context.module
+    node = device.node
+    default = "{device.type}" if device.is_text else "{device}"
+    parent = module.parents[node]
+    if isinstance(parent, ast.IfExp) and parent.body is node and context.guards.tests_availability(parent.test):
+        if not _names_cpu(context, parent.orelse):
+            return Draft(rule, node, Role.CUDA_ONLY)
+        return Draft(rule, node, Role.CUDA_ONLY, (Replace(module.span(parent.orelse), default),))
+    span = module.span(node)
+    alternative = f"{CURRENT}.type" if device.is_text else CURRENT
+    if not context.guards.has_accelerator(node):
+        alternative = default
+    return Draft(rule, node, Role.MOVES, (Replace(span, f"{{0}} if torch.cuda.is_available() else {alternative}", (span,)),))
+
+
+def _names_cpu(context: Context, node: ast.expr) -> bool:
+    if isinstance(node, ast.Call) and context.module.callee(node) == "torch.device" and node.args:
+        node = node.args[0]
+    return _is_cpu(node)

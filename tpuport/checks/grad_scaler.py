@@ -1,0 +1,28 @@
+"""Gradient scaling stays what it is on CUDA and turns itself off elsewhere."""
+
+import ast
+from collections.abc import Iterator
+
+from tpuport.analysis.calls import argument
+from tpuport.draft import Context, Draft, Role
+from tpuport.model import InsertArgument, Rename, Rule
+
+CUDA_FORM = "torch.cuda.amp.GradScaler"
+GENERIC = ("torch.amp.GradScaler", "torch.GradScaler")
+
+
+def check(context: Context, rule: Rule) -> Iterator[Draft]:
+    """A draft for CUDA's own scaler, and for a generic one whose device is not written out."""
+    module = context.module
+    for use in module.uses:
+        call = module.call_of(use.node)
+        if use.name == CUDA_FORM:
+            edits: tuple[Rename | InsertArgument, ...] = (Rename(module.span(use.node), CUDA_FORM, "torch.amp.GradScaler"),)
+            if call is not None and call.args:
+                edits += (InsertArgument(module.span(call), '"cuda"'),)
+            yield Draft(rule, use.node, Role.MOVES, edits)
+        elif use.name in GENERIC and call is not None:
+            device = argument(call, 0, "device")
+            if device is not None and not isinstance(device, ast.Constant):
+                reason = 'on a TPU its step() raises: write GradScaler("cuda", enabled=...), which turns itself off there'
+                yield Draft(rule, device, Role.NEUTRAL, reason=reason)

@@ -1,0 +1,33 @@
+"""`torch.load` to CUDA by a function, or with no `map_location` at all."""
+
+import ast
+from collections.abc import Iterator
+
+from tpuport.analysis.calls import argument, is_unpacked
+from tpuport.draft import Context, Draft, Role
+from tpuport.model import Replace, Rule, Severity
+
+
+def check(context: Context, rule: Rule) -> Iterator[Draft]:
+    """A draft for every `torch.load` that may ask for CUDA."""
+    module = context.module
+    for call in module.of_type(ast.Call):
+        if module.callee(call) != "torch.load" or is_unpacked(call):
+            continue
+        where = argument(call, 1, "map_location")
+        if where is None:
+            reason = "a checkpoint saved from CUDA loads only with map_location= on a machine without it"
+            yield Draft(rule, call, Role.NEUTRAL, severity=Severity.INFO, reason=reason)
+        elif isinstance(where, ast.Lambda) and (moved := _storage_call(where)) is not None:
+            if moved.args or moved.keywords:
+                yield Draft(rule, where, Role.BLOCKS, reason="the device that the storage goes to is numbered")
+            else:
+                yield Draft(rule, where, Role.MOVES, (Replace(module.span(where), "{device}"),))
+
+
+def _storage_call(function: ast.Lambda) -> ast.Call | None:
+    """The call in `lambda storage, location: storage.cuda(...)`."""
+    body = function.body
+    if isinstance(body, ast.Call) and isinstance(body.func, ast.Attribute) and body.func.attr == "cuda":
+        return body
+    return None

@@ -1,0 +1,75 @@
+"""The process group backend `"nccl"`, where it is written out."""
+
+import ast
+from collections.abc import Iterator
+
+from tpuport.analysis.calls import argument
+from tpuport.analysis.devices import outer
+from tpuport.analysis.module import Module
+from tpuport.draft import Context, Draft, Role
+from tpuport.model import Replace, Rule
+
+INIT = "torch.distributed.init_process_group"
+DEFAULT = "torch.distributed.get_default_backend_for_device({device})"
+
+
+def check(context: Context, rule: Rule) -> Iterator[Draft]:
+    """A draft for every string that names NCCL as a backend."""
+    module = context.module
+    for node in module.of_type(ast.Constant):
+        if isinstance(node.value, str) and node.value.lower() == "nccl":
+            yield _draft(context, rule, node)
+        elif isinstance(node.value, str) and "cuda:nccl" in node.value:
+            reason = "a backend for each device type has to be chosen by hand: `cpu:gloo` beside the accelerator's own"
+            yield Draft(rule, node, Role.BLOCKS, reason=reason)
+    for use in module.uses:
+        if use.name == "torch.distributed.Backend.NCCL":
+            yield Draft(rule, use.node, Role.BLOCKS, reason="what it is compared with or passed to is not followed")
+
+
+def _draft(context: Context, rule: Rule, node: ast.Constant) -> Draft:
+    module = context.module
+    value = outer(module, node)
+    parent = module.parents[value]
+    arm = module.parents[node]
+    if isinstance(arm, ast.IfExp) and arm.body is node and context.guards.tests_availability(arm.test):
+        if isinstance(arm.orelse, ast.Constant) and arm.orelse.value in ("gloo", "mpi"):
+            return Draft(rule, node, Role.CUDA_ONLY, (Replace(module.span(arm.orelse), "None"),)) if _is_init(
+                module, value
+            ) else Draft(rule, node, Role.BLOCKS, reason="a TPU would take the CPU's backend")
+        return Draft(rule, node, Role.CUDA_ONLY)
+    span = module.span(node)
+    if _is_init(module, value):
+        return Draft(rule, node, Role.MOVES, (Replace(span, "{0} if torch.cuda.is_available() else None", (span,)),))
+    if isinstance(parent, ast.Compare | ast.Subscript):
+        return Draft(rule, node, Role.BLOCKS, reason="what the test is for has to be judged by hand")
+    if _names_backend(module, parent, value):
+        return Draft(rule, node, Role.MOVES, (Replace(span, DEFAULT),))
+    return Draft(rule, node, Role.BLOCKS, reason="where the value goes is not known")
+
+
+def _is_init(module: Module, value: ast.expr) -> bool:
+    parent = module.parents[value]
+    call = module.parents[parent] if isinstance(parent, ast.keyword) else parent
+    return isinstance(call, ast.Call) and module.callee(call) == INIT and argument(call, 0, "backend") is value
+
+
+def _names_backend(module: Module, parent: ast.AST, value: ast.expr) -> bool:
+    match parent:
+        case ast.Assign(targets=[ast.Name(id=name) | ast.Attribute(attr=name)]):
+            return "backend" in name.lower()
+        case ast.AnnAssign(target=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return "backend" in name.lower()
+        case ast.keyword(arg="default"):
+            call = module.parents[parent]
+            return isinstance(call, ast.Call) and any(
+                isinstance(a, ast.Constant) and "backend" in str(a.value) for a in call.args
+            )
+        case ast.keyword(arg=str(name)):
+            return "backend" in name.lower()
+        case ast.arguments():
+            positional = [*parent.posonlyargs, *parent.args]
+            named = [*zip(positional[len(positional) - len(parent.defaults) :], parent.defaults, strict=True)]
+            named += [(a, d) for a, d in zip(parent.kwonlyargs, parent.kw_defaults, strict=True) if d is not None]
+            return any("backend" in a.arg.lower() for a, default in named if default is value)
+    return False

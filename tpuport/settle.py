@@ -1,0 +1,308 @@
+"""Settles the drafts of one module: tests for CUDA move together with the code that they guard, or not at all."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from tpuport.analysis.guards import compares_with_cuda, conditions
+from tpuport.analysis.module import dotted
+from tpuport.checks.device_comparison import subject, type_of_device
+from tpuport.draft import Context, Draft, Role
+from tpuport.model import Edit, Finding, GuardStatement, Rename, Replace, Rule, Safety, Severity, Span
+
+CUDA_CODE = re.compile(r"cuda|cudnn|nccl|nvml|triton|flash_attn|xformers|apex|tensorrt|bitsandbytes", re.IGNORECASE)
+MOVES_DATA = re.compile(r"(to|move|send|copy|put)_?(to_)?_?cuda$", re.IGNORECASE)
+PORTABLE_SPEEDUPS = {"pin_memory", "non_blocking", "fused"}
+"""Arguments and methods that pay on any accelerator; each was run on a TPU device."""
+
+OUTPUT_CALLS = {"print", "info", "debug", "warning", "warn", "log", "write", "exception", "error"}
+OTHER_DEVICES = re.compile(r"[\"'](mps|xpu|npu|hpu|meta|mlu|xla)[\"':]")
+
+
+@dataclass(eq=False, slots=True)
+class Chain:
+    """Tests for CUDA that must move together, with the drafts that they guard."""
+
+    number: int
+    tests: list[ast.expr]
+    drafts: list[Draft] = field(default_factory=list)
+    suspects: list[ast.AST] = field(default_factory=list)
+
+    def with_role(self, role: Role) -> list[Draft]:
+        """The guarded drafts of one role."""
+        return [draft for draft in self.drafts if draft.role is role]
+
+
+class Settlement:
+    """One module's drafts on their way to findings."""
+
+    def __init__(self, context: Context, drafts: list[Draft], availability: Rule, comparison: Rule) -> None:
+        self.context = context
+        self.module = context.module
+        self.drafts = drafts
+        self.availability = availability
+        self.comparison = comparison
+        self._chain_of: dict[int, int] = {}
+
+    def findings(self) -> list[Finding]:
+        """All findings of the module, in source order."""
+        for draft in self.drafts:
+            self._hold_to_floor(draft)
+        settled: set[int] = set()
+        for chain in sorted(self._chains(), key=lambda c: max(map(self._position, c.tests)), reverse=True):
+            chain.drafts = [draft for draft in chain.drafts if id(draft) not in settled]
+            if not self._settle(chain):
+                settled.update(id(draft) for draft in chain.drafts)
+        for draft in self.drafts:
+            if draft.role is Role.CUDA_ONLY and id(draft) not in settled:
+                draft.edits += draft.own_guard
+        return sorted(map(self._finding, self.drafts), key=lambda finding: (finding.span, finding.code))
+
+    def _position(self, node: ast.AST) -> tuple[int, int]:
+        return self.module.span(node)[:2]
+
+    def _hold_to_floor(self, draft: Draft) -> None:
+        needed = draft.rule.min_torch if draft.min_torch is None else draft.min_torch
+        if (draft.edits or draft.own_guard) and not self.context.has_torch(needed):
+            draft.edits = draft.own_guard = ()
+            draft.role = Role.BLOCKS
+            draft.reason = f"the fix needs torch {needed}, and the floor is {self._floor()}"
+
+    def _floor(self) -> str:
+        project = self.context.project
+        return project.min_torch + (f" ({project.floor_source})" if project.floor_source else "")
+
+    # Chains
+
+    def _chains(self) -> list[Chain]:
+        tests = [test for test in self.context.guards.tests() if not self._is_settled(test)]
+        chains = {test: Chain(number, [test]) for number, test in enumerate(tests)}
+
+        def join(group: list[ast.expr]) -> None:
+            known = [chains[test] for test in group if test in chains]
+            for other in known[1:]:
+                if other is not known[0]:
+                    known[0].tests.extend(other.tests)
+                    for test in other.tests:
+                        chains[test] = known[0]
+
+        for flag in self.context.guards.flag_groups():
+            join(flag)
+        for draft in self.drafts:
+            for test in self._dominating(draft.node, chains):
+                if draft not in chains[test].drafts:
+                    chains[test].drafts.append(draft)
+        for node in self._suspects():
+            for test in self._dominating(node, chains)[:1]:
+                chains[test].suspects.append(node)
+        return list({chain.number: chain for chain in chains.values()}.values())
+
+    def _dominating(self, node: ast.AST, chains: dict[ast.expr, Chain]) -> list[ast.expr]:
+        return [test for test in self.context.guards.cuda_tests(node) if test in chains]
+
+    def _is_settled(self, test: ast.expr) -> bool:
+        parent = self.module.parents.get(test)
+        return isinstance(parent, ast.IfExp) and type_of_device(parent) is not None
+
+    def _suspects(self) -> Iterator[ast.AST]:
+        drafted = {node for draft in self.drafts for node in ast.walk(draft.node)}
+        for call in self.module.of_type(ast.Call):
+            name = self.module.qualified(call.func) or dotted(call.func)
+            if call.func in drafted or call in drafted or not CUDA_CODE.search(name) or MOVES_DATA.search(name):
+                continue
+            if self.context.guards.tests_availability(call) or self._is_defined_here(call.func):
+                continue
+            yield call
+
+    def _is_defined_here(self, func: ast.expr) -> bool:
+        if not isinstance(func, ast.Name):
+            return False
+        found = self.module.lookup(func)
+        return found is not None and all(isinstance(b.node, ast.FunctionDef | ast.AsyncFunctionDef) for b in found[1])
+
+    # Decisions
+
+    def _settle(self, chain: Chain) -> bool:
+        """Decide one chain; returns whether its tests move."""
+        for draft in chain.with_role(Role.BLOCKS):
+            self._guard_output(draft)
+        for draft in chain.with_role(Role.CUDA_ONLY):
+            if not draft.own_guard and not draft.edits and draft.reason:
+                draft.role = Role.BLOCKS
+        comparisons = [test for test in chain.tests if not self.context.guards.tests_availability(test)]
+        reason = self._why_it_stays(chain, comparisons)
+        if not reason:
+            self._move(chain)
+            return True
+        self._keep(chain, reason)
+        return False
+
+    def _guard_output(self, draft: Draft) -> None:
+        """A line that only prints can be left to CUDA alone."""
+        statement = self.module.statement(draft.node)
+        if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call) or draft.edits:
+            return
+        name = dotted(statement.value.func).rpartition(".")[2]
+        if name in OUTPUT_CALLS:
+            draft.role = Role.CUDA_ONLY
+            draft.own_guard = (GuardStatement(self.module.span(statement), "torch.cuda.is_available()"),)
+
+    def _why_it_stays(self, chain: Chain, comparisons: list[ast.expr]) -> str:
+        blocks = chain.with_role(Role.BLOCKS)
+        if blocks:
+            first = min(blocks, key=lambda draft: self._position(draft.node))
+            return f"line {self.module.span(first.node).line} has no counterpart that is certain: {first.message or first.rule.message}"
+        if chain.suspects:
+            return f"line {self.module.span(chain.suspects[0]).line} calls CUDA-only code"
+        moves = chain.with_role(Role.MOVES)
+        if chain.with_role(Role.CUDA_ONLY) and not moves:
+            return "what it guards is for CUDA only"
+        for test in chain.tests:
+            if lost := self._where_the_value_goes(test):
+                return lost
+        if not self.context.has_torch(self.availability.min_torch):
+            return f"the fix needs torch {self.availability.min_torch}, and the floor is {self._floor()}"
+        if comparisons and not moves and not any(map(self._guards_speedup, comparisons)):
+            return "whether other accelerators take this branch is for a person to say"
+        return ""
+
+    def _guards_speedup(self, test: ast.expr) -> bool:
+        """Whether the branch holds only what pays on any accelerator."""
+        words = {
+            word
+            for node in self.module.nodes
+            if isinstance(node, ast.Attribute | ast.keyword) and (word := getattr(node, "attr", None) or node.arg)  # type: ignore[union-attr]
+            if word in PORTABLE_SPEEDUPS
+            and any(test in self.context.guards.cuda_sources(c) for c in conditions(self.module, node))
+        }
+        return bool(words)
+
+    def _where_the_value_goes(self, test: ast.expr) -> str:
+        """Why the test's value can not be followed; empty when it decides a branch, a flag or an argument."""
+        node: ast.AST = test
+        parent = self.module.parents[node]
+        while isinstance(parent, ast.BoolOp | ast.UnaryOp | ast.NamedExpr | ast.FormattedValue | ast.JoinedStr):
+            node, parent = parent, self.module.parents[parent]
+        match parent:
+            case ast.If() | ast.While() | ast.Assert() | ast.comprehension() | ast.Expr():
+                return ""
+            case ast.IfExp():
+                return "" if node is parent.test else self._where_the_value_goes(parent)
+            case ast.Assign() | ast.AnnAssign():
+                return ""
+            case ast.keyword(arg=str(name)):
+                call = self.module.parents[parent]
+                assert isinstance(call, ast.Call)
+                if name == "enabled" and "Scaler" in dotted(call.func):
+                    return "a gradient scaler works on CUDA only"
+                return ""
+            case ast.Call(func=func) if node in parent.args and dotted(func).rpartition(".")[2] in {*OUTPUT_CALLS, "bool", "format"}:
+                return ""
+        return "its value is handed on, and where it goes is not known"
+
+    def _move(self, chain: Chain) -> None:
+        for draft in chain.drafts:
+            self._chain_of[id(draft)] = chain.number
+        for test in chain.tests:
+            rule = self.availability if self.context.guards.tests_availability(test) else self.comparison
+            draft = Draft(rule, test, Role.MOVES, (self._test_edit(test),), safety=self._safety(test))
+            self._chain_of[id(draft)] = chain.number
+            self.drafts.append(draft)
+
+    def _safety(self, test: ast.expr) -> Safety | None:
+        if self.context.guards.tests_availability(test):
+            return None
+        if OTHER_DEVICES.search(self.module.source):
+            return Safety.UNSAFE
+        text = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq | ast.NotEq) and not _is_type(test)
+        return Safety.UNSAFE if text and "cuda:" in self.module.source else None
+
+    def _test_edit(self, test: ast.expr) -> Edit:
+        module = self.module
+        span = module.span(test)
+        if isinstance(test, ast.Call) and self.context.guards.tests_availability(test):
+            return Rename(module.span(test.func), "torch.cuda.is_available", "torch.accelerator.is_available")
+        device = subject(test)
+        assert device is not None
+        hole = (module.span(device),)
+        match test:
+            case ast.Attribute():
+                return Replace(span, '{0}.device.type != "cpu"', hole)
+            case ast.Call():
+                return Replace(span, 'not {0}.startswith("cpu")', hole)
+            case ast.Compare(ops=[ast.In()]):
+                return Replace(span, '"cpu" not in {0}', (self._operand(test),))
+            case ast.Compare(ops=[ast.NotIn()]):
+                return Replace(span, '"cpu" in {0}', (self._operand(test),))
+            case ast.Compare(ops=[ast.Eq()]):
+                return Replace(span, '{0} != "cpu"', (self._operand(test),))
+        return Replace(span, '{0} == "cpu"', (self._operand(test),))
+
+    def _operand(self, test: ast.expr) -> Span:
+        assert isinstance(test, ast.Compare)
+        other = test.comparators[0] if isinstance(test.left, ast.Constant) else test.left
+        return self.module.span(other)
+
+    def _keep(self, chain: Chain, reason: str) -> None:
+        moves = chain.with_role(Role.MOVES)
+        falls_back = all(map(self._has_fallback, chain.tests))
+        for test in chain.tests:
+            available = self.context.guards.tests_availability(test)
+            if moves and available:
+                severity = Severity.ERROR
+            elif chain.with_role(Role.CUDA_ONLY) and not chain.with_role(Role.BLOCKS):
+                severity = Severity.INFO
+            elif not available and (chain.drafts or chain.suspects):
+                severity = Severity.INFO
+            else:
+                severity = Severity.INFO if falls_back and chain.drafts else Severity.WARNING
+            rule = self.availability if available else self.comparison
+            self.drafts.append(Draft(rule, test, Role.NEUTRAL, reason=reason, severity=severity))
+        line = self.module.span(chain.tests[0]).line
+        for draft in chain.drafts:
+            if draft.role is Role.MOVES and draft.edits:
+                draft.edits = ()
+                draft.reason = f"it stays with the test for CUDA on line {line}: {reason}"
+            elif draft.role in (Role.BLOCKS, Role.CUDA_ONLY) and not draft.edits and not moves:
+                draft.severity = Severity.INFO
+
+    def _has_fallback(self, test: ast.expr) -> bool:
+        for _, parent in self.module.ancestors(test):
+            if isinstance(parent, ast.IfExp):
+                return True
+            if isinstance(parent, ast.If):
+                return bool(parent.orelse) or isinstance(parent.body[-1], ast.Return)
+            if isinstance(parent, ast.stmt):
+                return False
+        return False
+
+    def _finding(self, draft: Draft) -> Finding:
+        fixable = bool(draft.edits)
+        safety = (draft.safety or draft.rule.safety) if fixable else Safety.MANUAL
+        if fixable and safety is Safety.MANUAL:
+            safety = Safety.SAFE
+        return Finding(
+            code=draft.rule.code,
+            rule=draft.rule.name,
+            message=draft.message or draft.rule.message,
+            span=self.module.span(draft.node),
+            severity=draft.severity or draft.rule.severity,
+            safety=safety,
+            edits=draft.edits,
+            reason=draft.reason,
+            chain=self._chain_of.get(id(draft)),
+        )
+
+
+def _is_type(test: ast.Compare) -> bool:
+    device = subject(test)
+    return device is not None and (
+        (isinstance(device, ast.Attribute) and device.attr == "type") or dotted(device).endswith("device_type")
+    )
+
+
+def settle(context: Context, drafts: Iterable[Draft], availability: Rule, comparison: Rule) -> list[Finding]:
+    """Turn the drafts of all checks into findings, with the tests for CUDA around them moved or kept."""
+    return Settlement(context, list(drafts), availability, comparison).findings()
+
