@@ -78,7 +78,13 @@ def gather(
     survey = engine.survey(found, settings.max_file_size)
     task = engine.Task(
         rules=chosen,
-        project=Project(floor.version, floor.source, survey.cuda_methods, survey.sets_visible_devices),
+        project=Project(
+            min_torch=floor.version,
+            floor_source=floor.source,
+            cuda_methods=survey.cuda_methods,
+            sets_visible_devices=survey.sets_visible_devices,
+            selects_device=survey.selects_device,
+        ),
         fix=fix,
         unsafe=unsafe,
         line_length=settings.line_length,

@@ -183,12 +183,11 @@ class _Walk:
         pending: list[tuple[str, Ignores]],
     ) -> Iterator[Path | Outcome]:
         suffix = os.path.splitext(entry.name)[1]
-        wanted = suffix in PYTHON or suffix in NOT_MIGRATED
         is_link = entry.is_symlink()
-        if not wanted and not entry.is_dir():
+        is_directory = os.path.isdir(entry.path) if is_link else entry.is_dir()
+        if not is_directory and suffix not in PYTHON and suffix not in NOT_MIGRATED:
             return
         own_path = os.path.join(real, entry.name)
-        is_directory = entry.is_dir()
         if is_directory and entry.name in EXCLUDED:
             return
         if _ignored(own_path, is_directory, ignores) or _ignored(own_path, is_directory, self._excluded):

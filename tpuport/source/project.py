@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 CUDA_METHOD = re.compile(rb"\bdef\s+cuda\s*\(")
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+_SELECTORS = ("set_device", "set_device_index", "set_device_idx", "device_of", "device_index")
+_SELECTS = re.compile(rb"set_device|device_of|device_index|cuda\s*\.\s*device\b|torch\.cuda\s+import")
 
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What `ast.parse` raises for text that is no Python, or too much of it; the file's own outcome says so later."""
@@ -26,6 +28,22 @@ def cuda_methods(raw: bytes) -> Iterator[str]:
 def sets_visible_devices(raw: bytes) -> bool:
     """Whether a source file sets CUDA_VISIBLE_DEVICES for its own process."""
     return VISIBLE_DEVICES.encode() in raw and any(_sets(node) for node in _walk(raw))
+
+
+def selects_device(raw: bytes) -> bool:
+    """Whether a source file changes which CUDA device is the current one, for good or for a block."""
+    return _SELECTS.search(raw) is not None and any(_selects(node) for node in _walk(raw))
+
+
+def _selects(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in _SELECTORS:
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="cuda") | ast.Name(id="cuda"), attr="device")):
+            return True
+        case ast.ImportFrom(module="torch.cuda", names=names):
+            return any(alias.name == "device" for alias in names)
+    return False
 
 
 def _walk(raw: bytes) -> Iterator[ast.AST]:

@@ -64,7 +64,8 @@ def decode(raw: bytes, path: Path) -> Source:
     encoding = _encoding(raw, path)
     try:
         text = body.decode(encoding)
-        exact = encoding == "utf-8" or text.encode(encoding) == body
+        # Other codecs may give text that is no Unicode (lone surrogates), or have several forms of one text.
+        exact = encoding == "utf-8" or (text.encode(encoding) == body and bool(text.encode()) == bool(text))
     except (UnicodeError, LookupError) as error:
         raise Unreadable(path, Status.FAILED, _undecodable(body, encoding, error)) from None
     if not exact:
@@ -120,6 +121,8 @@ def _undecodable(body: bytes, encoding: str, error: Exception) -> str:
 def _with_line_ends(old: str, ends: Sequence[str], new: str) -> str:
     """Give each line of `new` the ending that its line had in `old`; a new line takes that of the line before it."""
     before, after = old.split("\n"), new.split("\n")
+    if len(before) == len(after):
+        return "".join(line + end for line, end in zip(after, (*ends, ""), strict=True))
     chosen: list[str] = []
     for _, start, stop, new_start, new_stop in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         kept = ends[start:stop][: new_stop - new_start]

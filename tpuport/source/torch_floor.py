@@ -164,17 +164,20 @@ def _pyproject(file: Path) -> Iterator[tuple[Path, int, str]]:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return
-    project = tables.get("project", {})
-    declared = project.get("dependencies", []) if isinstance(project, dict) else []
-    for requirement in declared if isinstance(declared, list) else []:
+    declared = _below(tables, "project", "dependencies")
+    for requirement in declared if isinstance(declared, list) else ():
         if isinstance(requirement, str) and (specifier := _specifier(requirement)):
             yield file, _line_of(text, requirement), specifier
-    poetry = tables.get("tool", {}).get("poetry", {})
-    dependencies = poetry.get("dependencies", {}) if isinstance(poetry, dict) else {}
-    torch = dependencies.get("torch") if isinstance(dependencies, dict) else None
+    torch = _below(tables, "tool", "poetry", "dependencies", "torch")
     version = torch.get("version") if isinstance(torch, dict) else torch
     if isinstance(version, str):
         yield file, _line_of(text, version), _from_poetry(version)
+
+
+def _below(table: object, *keys: str) -> object:
+    for key in keys:
+        table = table.get(key) if isinstance(table, dict) else None
+    return table
 
 
 def _from_poetry(version: str) -> str:
