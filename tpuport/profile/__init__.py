@@ -1,1 +1,4 @@
-"""Profiling of an unmodified script in several execution modes."""
+"""Profiling: plan → one subprocess a mode → records on disk → session → analyses.
+
+Only `child` and what it imports (`instruments`, `emulator`, `standins`) import torch.
+"""

@@ -1,1 +1,32 @@
-"""What a session shows: one module an analysis, each from records to a section."""
+"""What a session says, one module a question. Each takes the session and gives a frozen section of the report."""
+
+from dataclasses import dataclass
+
+from tpuport.profile.analyses.graph_breaks import GraphBreaks, analyse_graph_breaks
+from tpuport.profile.analyses.losses import Losses, analyse_losses
+from tpuport.profile.analyses.modes import Modes, analyse_modes
+from tpuport.profile.analyses.programs import Programs, analyse_programs
+from tpuport.profile.analyses.recompiles import Recompiles, analyse_recompiles
+from tpuport.profile.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All sections; each output format renders these and nothing else."""
+
+    modes: Modes
+    losses: Losses
+    programs: Programs
+    graph_breaks: GraphBreaks
+    recompiles: Recompiles
+
+
+def analyse(session: Session) -> Report:
+    """Run every analysis."""
+    return Report(
+        analyse_modes(session),
+        analyse_losses(session),
+        analyse_programs(session),
+        analyse_graph_breaks(session),
+        analyse_recompiles(session),
+    )

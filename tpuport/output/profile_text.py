@@ -1,0 +1,277 @@
+"""The profile report for a terminal."""
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tpuport.profile.analyses import Report
+from tpuport.profile.analyses.graph_breaks import GraphBreaks
+from tpuport.profile.analyses.losses import Losses
+from tpuport.profile.analyses.modes import ModeRow, Modes, StepTime
+from tpuport.profile.analyses.programs import ProgramRow, Programs
+from tpuport.profile.analyses.recompiles import Recompiles
+from tpuport.profile.figures import Basis, Figure
+from tpuport.profile.places import Place
+from tpuport.profile.plan import Device, Mode
+from tpuport.profile.session import Session
+
+_DEVICE_NAMES = {
+    Device.TPU: "TPU",
+    Device.EMULATED_TPU: "emulated TPU (torch_tpu over XLA's CPU backend)",
+    Device.CUDA: "CUDA",
+    Device.CPU: "CPU",
+}
+_EMULATED_NOTE = (
+    "Executions and programs are what torch_tpu gives a TPU to run: compare the modes by them. "
+    "Times marked emulated are those of XLA's CPU backend and say nothing of a TPU."
+)
+_NONE = "–"
+
+
+def render(session: Session, report: Report, console: Console) -> None:
+    """Print the report to `console`."""
+    parts = [
+        _heading(session),
+        _failures(report.modes),
+        _losses(report.losses),
+        _steps(report.modes, report.programs),
+        _compilation(report.modes, report.programs),
+        _gains(session, report),
+        _graph_breaks(report.graph_breaks, report.modes),
+        _recompiles(report.recompiles, report.modes),
+        _remarks(report.modes),
+    ]
+    for part in parts:
+        if part is not None:
+            console.print(part)
+            console.print()
+
+
+def _heading(session: Session) -> RenderableType:
+    plan = session.plan
+    script = " ".join((plan.script_as_given, *plan.arguments))
+    lines = [Text.assemble(("tpuport profile ", "bold"), script), Text(f"device: {_DEVICE_NAMES[plan.device]}")]
+    if plan.device is Device.EMULATED_TPU:
+        lines.append(Text(_EMULATED_NOTE, style="dim"))
+    return Group(*lines)
+
+
+def _failures(modes: Modes) -> RenderableType | None:
+    lines: list[RenderableType] = []
+    for row in modes.rows:
+        if row.failure is None:
+            continue
+        where = f" at {row.failure.place}" if row.failure.place else ""
+        lines.append(Text.assemble((f"{row.mode.value} failed", "bold red"), f"{where}: {row.failure.what}"))
+        if row.failure.hint:
+            lines.append(Padding(Text(row.failure.hint), (0, 0, 0, 2)))
+    return Group(*lines) if lines else None
+
+
+def _losses(losses: Losses) -> RenderableType:
+    if losses.reference is None:
+        return Text("Losses: none seen (no backward() was called), so the modes' results were not compared.")
+    if not losses.rows:
+        return Text(f"Losses: only {losses.reference.value} has any, so there is nothing to compare.")
+    lines: list[RenderableType] = []
+    for row in losses.rows:
+        detail = f"largest difference {row.max_absolute:.3g} absolute, {row.max_relative:.3g} relative"
+        if row.agrees:
+            lines.append(
+                Text.assemble(
+                    "Losses: ",
+                    (row.mode.value, "bold"),
+                    f" agrees with {losses.reference.value} over {row.compared} losses; {detail}.",
+                )
+            )
+        else:
+            lines.append(
+                Text.assemble(
+                    ("Losses DIFFER: ", "bold red"), (row.mode.value, "bold"),
+                    f" leaves {losses.reference.value} at step {row.first_difference}, {row.compared} losses compared; "
+                    f"{detail}. "
+                    "Its speed is that of another computation.",
+                )
+            )  # fmt: skip
+    return Group(*lines)
+
+
+def _steps(modes: Modes, programs: Programs) -> RenderableType:
+    by_mode = {row.mode: row for row in programs.rows}
+    counted = any(row.executions for row in programs.rows)
+    basis = _time_basis(modes)
+    table = _figures_table("A step")
+    if counted:
+        table.add_column("executions", justify="right", no_wrap=True)
+        table.add_column("programs", justify="right", no_wrap=True)
+    table.add_column(f"time ({basis})", justify="right", no_wrap=True)
+    table.add_column("min – max", justify="right", no_wrap=True)
+    table.add_column("steps", justify="right", no_wrap=True)
+    for row in modes.rows:
+        program = by_mode[row.mode]
+        counts = [_number(program.executions), _number(program.distinct)] if counted else []
+        table.add_row(_mode_cell(row), *counts, *_step_cells(row.step_time))
+    return table
+
+
+def _compilation(modes: Modes, programs: Programs) -> RenderableType | None:
+    compiled = any(row.compiled for row in programs.rows)
+    graphs = any(row.graphs for row in programs.rows)
+    if not compiled and not graphs:
+        return None
+    basis = _time_basis(modes)
+    table = _figures_table("Compilation, in the whole run")
+    if compiled:
+        table.add_column("programs", justify="right", no_wrap=True)
+        table.add_column(f"compiler ({basis})", justify="right", no_wrap=True)
+    if graphs:
+        table.add_column("graphs", justify="right", no_wrap=True)
+        table.add_column(f"torch.compile ({basis})", justify="right", no_wrap=True)
+    for row, program in zip(modes.rows, programs.rows, strict=True):
+        cells = [_number(program.compiled), _seconds(program.compile_time)] if compiled else []
+        cells += [_number(program.graphs), _seconds(program.dynamo_time)] if graphs else []
+        table.add_row(_mode_cell(row), *cells)
+    return table
+
+
+def _figures_table(title: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("mode", no_wrap=True)
+    return table
+
+
+def _mode_cell(row: ModeRow) -> Text:
+    return Text(row.mode.value, style="red" if row.failure else "")
+
+
+def _time_basis(modes: Modes) -> str:
+    return next((row.step_time.median.basis.value for row in modes.rows if row.step_time), Basis.MEASURED.value)
+
+
+def _step_cells(time: StepTime | None) -> list[Text]:
+    if time is None:
+        return [Text(_NONE), Text(_NONE), Text("0")]
+    factor, unit = _scale(time.highest.value)
+    low, median, high = (f"{figure.value * factor:.3g}" for figure in (time.lowest, time.median, time.highest))
+    return [Text(f"{median} {unit}"), Text(f"{low} – {high} {unit}"), Text(str(time.steps))]
+
+
+def _number(figure: Figure | None) -> Text:
+    return Text(_NONE if figure is None else f"{figure.value:g}")
+
+
+def _seconds(figure: Figure | None) -> Text:
+    return Text(_NONE if figure is None else _duration(figure.value))
+
+
+def _duration(seconds: float) -> str:
+    factor, unit = _scale(seconds)
+    return f"{seconds * factor:.3g} {unit}"
+
+
+def _scale(seconds: float) -> tuple[float, str]:
+    """Return the factor and the unit in which a duration reads best."""
+    if seconds < 1e-3:
+        return 1e6, "µs"
+    return (1e3, "ms") if seconds < 1 else (1.0, "s")
+
+
+def _gains(session: Session, report: Report) -> RenderableType | None:
+    """Each mode against eager, by what ranks the modes on the device; not for modes that compute something else."""
+    differing = {row.mode for row in report.losses.rows if not row.agrees}
+    failed = {row.mode for row in report.modes.rows if row.failure}
+    times = {row.mode: row.step_time for row in report.modes.rows}
+    programs = {row.mode: row for row in report.programs.rows}
+    if Mode.EAGER not in times or Mode.EAGER in failed:
+        return None
+    lines: list[RenderableType] = []
+    for mode in times:
+        if mode is Mode.EAGER or mode in differing | failed:
+            continue
+        text = _gain(session.plan.device, times[Mode.EAGER], times[mode], programs[Mode.EAGER], programs[mode])
+        if text:
+            lines.append(Text.assemble((mode.value, "bold"), f": {text}"))
+    return Group(Text("Against eager", style="bold"), *lines) if lines else None
+
+
+def _gain(
+    device: Device, eager: StepTime | None, time: StepTime | None, eager_programs: ProgramRow, programs: ProgramRow
+) -> str:
+    parts: list[str] = []
+    before, after = eager_programs.executions, programs.executions
+    if before and after and before.value:
+        parts.append(f"{before.value:g} → {after.value:g} executions a step ({after.value / before.value - 1:+.0%})")
+    if device is not Device.EMULATED_TPU and eager and time and time.median.value:
+        parts.append(f"{eager.median.value / time.median.value:.2f}× the speed")
+    return ", ".join(parts)
+
+
+def _graph_breaks(breaks: GraphBreaks, modes: Modes) -> RenderableType | None:
+    if not breaks.rows:
+        return Text("Graph breaks: none.") if _compiled(modes) else None
+    table = _rows_table(f"Graph breaks: {len(breaks.rows)}")
+    for row in breaks.rows:
+        what: list[RenderableType] = [Text(f"{row.reason}{f' ({row.id})' if row.id else ''}", style="bold")]
+        if row.explanation:
+            what.append(Text(row.explanation))
+        what += [Text(f"→ {hint}", style="dim") for hint in row.hints]
+        table.add_row(_where(row.place), f"{row.count}×", Group(*what))
+    return table
+
+
+def _recompiles(recompiles: Recompiles, modes: Modes) -> RenderableType | None:
+    if not recompiles.rows and not recompiles.limits:
+        return Text("Recompiles: none.") if _compiled(modes) else None
+    table = _rows_table(f"Recompiles: {sum(row.count for row in recompiles.rows)}")
+    for limit in recompiles.limits:
+        what = Text.assemble(("recompile limit reached: runs eagerly from then on. ", "bold red"), limit.reason)
+        table.add_row(_where(limit.place), "", what)
+    for row in recompiles.rows:
+        changes = f" ({', '.join(row.changes[:6])}{', …' if len(row.changes) > 6 else ''})" if row.changes else ""
+        table.add_row(_where(row.place), f"{row.count}×", Text.assemble((row.cause, "bold"), changes))
+    return table
+
+
+def _rows_table(title: str) -> Table:
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        show_header=False,
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
+    table.add_column(overflow="fold")
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(ratio=1, overflow="fold")
+    return table
+
+
+def _where(place: Place | None) -> Text:
+    return Text(_NONE if place is None else str(place), style="cyan")
+
+
+def _compiled(modes: Modes) -> bool:
+    return any(row.mode.compiles and row.failure is None for row in modes.rows)
+
+
+def _remarks(modes: Modes) -> RenderableType | None:
+    lines: list[str] = []
+    for row in modes.rows:
+        lines += _mode_remarks(row)
+    stand_ins = dict.fromkeys((item.what, item.how) for row in modes.rows for item in row.stand_ins)
+    lines += [f"stood in for, as the emulation lacks it: {what} (by {how})" for what, how in stand_ins]
+    if not lines:
+        return None
+    return Group(Text("Notes", style="bold"), *(Padding(Text(f"- {line}"), (0, 0, 0, 0)) for line in lines))
+
+
+def _mode_remarks(row: ModeRow) -> list[str]:
+    lines = [f"{row.mode.value}: {remark.text}{f' ({remark.place})' if remark.place else ''}" for remark in row.remarks]
+    if row.unknown_records:
+        lines.append(f"{row.mode.value}: {row.unknown_records} records were written by another version and not read")
+    if row.damaged_records:
+        lines.append(f"{row.mode.value}: {row.damaged_records} records are damaged and not read")
+    return lines

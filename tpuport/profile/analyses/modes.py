@@ -1,0 +1,277 @@
+"""How each mode ended, and how long its steps took."""
+
+import signal
+import statistics
+from dataclasses import dataclass
+
+from tpuport.profile.figures import Figure, time_basis
+from tpuport.profile.places import Place, Places
+from tpuport.profile.plan import Device, Mode, Plan
+from tpuport.profile.records import (
+    Ended,
+    Enough,
+    Note,
+    Phase,
+    Records,
+    Root,
+    Started,
+    Step,
+    StepSourceChosen,
+    StoodIn,
+    UserCompile,
+)
+from tpuport.profile.runner import ExitKind
+from tpuport.profile.session import Run, Session
+
+_EMULATION_ERRORS = (
+    "no registered implementation for untyped custom call",
+    "no FFI handler registered",
+    "is not supported by XLA:CPU",
+    "UnsupportedByEmulation",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """Wall-clock time of a step: the median of `steps` steps, and their extremes."""
+
+    median: Figure
+    lowest: Figure
+    highest: Figure
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a mode failed, and where in the user's source."""
+
+    what: str
+    place: Place | None
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something to know about a mode's figures."""
+
+    text: str
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """What the emulation stood in for."""
+
+    what: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModeRow:
+    """One mode."""
+
+    mode: Mode
+    failure: Failure | None
+    """None when the script ended well, with at least one step."""
+    step_time: StepTime | None
+    steps: int
+    """All steps that ended, warm-up included."""
+    warmup_steps: int
+    step_source: str
+    """What ends a step: `optimizer` or `call`, or nothing when there was no step."""
+    step_name: str
+    """Class of that optimizer or model."""
+    remarks: tuple[Remark, ...]
+    stand_ins: tuple[StandIn, ...]
+    unknown_records: int
+    damaged_records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """Every mode that was run, in the order of the plan."""
+
+    rows: tuple[ModeRow, ...]
+
+    @property
+    def measured(self) -> bool:
+        """Whether the script ran well: in eager mode, if that was asked for, and in one mode at least."""
+        eager_failed = any(row.mode is Mode.EAGER and row.failure for row in self.rows)
+        return not eager_failed and any(row.failure is None for row in self.rows)
+
+
+def analyse_modes(session: Session) -> Modes:
+    """Return one row for each mode that was run."""
+    return Modes(tuple(_row(session.plan, run) for run in session.runs))
+
+
+def _row(plan: Plan, run: Run) -> ModeRow:
+    records = run.records
+    places = Places(records, plan.directory)
+    steps = records.of(Step)
+    used, remark = _steps_to_use(steps)
+    remarks = [Remark(note.text, places.place(note.frame)) for note in records.of(Note)]
+    failure = _failure(plan, run, places)
+    if remark and steps:
+        remarks.append(Remark(remark))
+    remarks += _remarks(run, places, used)
+    source = records.last(StepSourceChosen)
+    return ModeRow(
+        mode=run.mode,
+        failure=failure,
+        step_time=_step_time(used, plan.device),
+        steps=len(steps),
+        warmup_steps=sum(step.phase is Phase.WARMUP for step in steps),
+        step_source=source.source if source else "",
+        step_name=source.name if source else "",
+        remarks=tuple(remarks),
+        stand_ins=tuple(StandIn(item.what, item.how) for item in records.of(StoodIn)),
+        unknown_records=records.unknown,
+        damaged_records=records.damaged,
+    )
+
+
+def _steps_to_use(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], str]:
+    """Return the steps whose times count, and what has to be said of the choice. The first step holds the start-up."""
+    if timed := tuple(step for step in steps if step.phase is Phase.TIMED):
+        return timed, ""
+    later = steps[1:]
+    if calm := tuple(step for step in later if not step.compiled):
+        return calm, f"the script ended after {len(steps)} steps: the times are of steps meant for warm-up or counting"
+    if later:
+        return later, f"the script ended after {len(steps)} steps, all of which compiled: the times include compilation"
+    return (), "the script ended after one step, which holds the start-up: it has no step time"
+
+
+def _step_time(steps: tuple[Step, ...], device: Device) -> StepTime | None:
+    if not steps:
+        return None
+    basis = time_basis(device)
+    seconds = [step.seconds for step in steps]
+    return StepTime(
+        median=Figure(statistics.median(seconds), "s", basis),
+        lowest=Figure(min(seconds), "s", basis),
+        highest=Figure(max(seconds), "s", basis),
+        steps=len(seconds),
+    )
+
+
+def _remarks(run: Run, places: Places, used: tuple[Step, ...]) -> list[Remark]:
+    records = run.records
+    remarks: list[Remark] = []
+    compiling = [step for step in used if step.phase is Phase.TIMED and step.compiled]
+    if compiling:
+        remarks.append(Remark(f"{len(compiling)} of the {len(used)} timed steps compiled new programs"))
+    ended = records.last(Ended)
+    if ended is not None and ended.how == "exit" and ended.code and records.of(Step):
+        remarks.append(Remark(f"the script called sys.exit({ended.code})", places.place(ended.frame)))
+    user_compiles = records.of(UserCompile)
+    if user_compiles and not run.mode.compiles:
+        remarks.append(
+            Remark(
+                "the script's own torch.compile is passed through in this mode", places.place(user_compiles[0].frame)
+            )
+        )
+    return remarks
+
+
+def _failure(plan: Plan, run: Run, places: Places) -> Failure | None:
+    records = run.records
+    steps = len(records.of(Step))
+    if records.last(Enough) is not None:
+        return _no_graphs(run)
+    if run.exit.kind is not ExitKind.EXITED:
+        return _stopped_from_outside(plan, run, places, steps)
+    ended = records.last(Ended)
+    if ended is None:
+        return _silent_exit(run, steps)
+    place = places.place(ended.frame)
+    if ended.how == "setup":
+        return Failure(f"the device could not be set up: {ended.error}", None, "Run `tpuport doctor`.")
+    if ended.how == "raised":
+        hint = ""
+        if any(text in ended.error or text in ended.traceback for text in _EMULATION_ERRORS):
+            hint = "The emulated TPU cannot run this; a TPU can. Nothing is wrong with the script."
+        elif ended.error.startswith("EOFError") and any(note.code == "stdin" for note in records.of(Note)):
+            hint = "Under tpuport standard input is empty; pass what the script asks for as arguments after `--`."
+        return Failure(f"{_first_line(ended.error)} (after {_count(steps)})", place, hint)
+    if ended.how == "os-exit" and (ended.code or not steps):
+        return Failure(f"the script called os._exit({ended.code}) after {_count(steps)}", place)
+    if not steps:
+        return _no_steps(ended, place, records)
+    if ended.how == "exit" and ended.code:
+        detail = f": {_first_line(ended.error)}" if ended.error else ""
+        return Failure(f"the script called sys.exit({ended.code}) after {_count(steps)}{detail}", place)
+    return _no_graphs(run)
+
+
+def _no_graphs(run: Run) -> Failure | None:
+    """A compiled mode that compiled nothing has measured eager mode: that is no success."""
+    from tpuport.profile.analyses.programs import count_graphs
+
+    if not run.mode.compiles or count_graphs(run.records):
+        return None
+    if bool(run.records.of(Root)) or bool(run.records.of(UserCompile)):
+        return Failure(
+            "nothing was compiled: torch.compile was applied, but no graph was made of it",
+            None,
+            "See the graph breaks below: the first one comes before any tensor operation, or the code never ran.",
+        )
+    return Failure(
+        "nothing was compiled: no outermost call of an nn.Module was seen",
+        None,
+        "Call the model itself (`model(x)`), not `model.forward(x)`; for functions, use torch.compile in the script.",
+    )
+
+
+def _no_steps(ended: Ended, place: Place | None, records: Records) -> Failure:
+    hints = {
+        "no-step": "Profile the model calls instead with `--step-on call`.",
+    }
+    hint = next((hints[note.code] for note in records.of(Note) if note.code in hints), "")
+    if ended.how == "exit":
+        detail = f": {_first_line(ended.error)}" if ended.error else ""
+        return Failure(f"the script called sys.exit({ended.code}) before its first step{detail}", place, hint)
+    return Failure(
+        "the script ended without a step",
+        None,
+        hint
+        or "A step is an optimizer's step(), or without one the outermost call of an nn.Module: the script has neither."
+        " Check its arguments, given after `--`.",
+    )
+
+
+def _stopped_from_outside(plan: Plan, run: Run, places: Places, steps: int) -> Failure:
+    place = places.innermost(run.crash_stack)
+    if run.exit.kind is ExitKind.TIMEOUT:
+        return Failure(
+            f"the time limit of {plan.timeout_s:g} s was reached after {_count(steps)}",
+            place,
+            "Raise --timeout, or make the script's work smaller.",
+        )
+    if run.exit.kind is ExitKind.INTERRUPTED:
+        return Failure(f"interrupted after {_count(steps)}", place)
+    name = signal.Signals(run.exit.code).name if run.exit.code in set(signal.Signals) else str(run.exit.code)
+    hint = ""
+    if name == "SIGKILL":
+        hint = "The kernel does this when memory runs out."
+    elif plan.device is Device.EMULATED_TPU and name == "SIGABRT":
+        hint = "Some operations abort XLA's CPU backend, which emulates the TPU here; a TPU runs them."
+    return Failure(f"the process was ended by {name} after {_count(steps)}", place, hint)
+
+
+def _silent_exit(run: Run, steps: int) -> Failure:
+    phase = f"after {_count(steps)}" if run.records.last(Started) else "before the script began"
+    detail = f"; its last output: {run.stderr_tail[-1]}" if run.stderr_tail else ""
+    return Failure(f"the process exited with status {run.exit.code} {phase}, without saying why{detail}", None)
+
+
+def _first_line(text: str) -> str:
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= 300 else f"{line[:300]}…"
+
+
+def _count(steps: int) -> str:
+    if not steps:
+        return "no step"
+    return "1 step" if steps == 1 else f"{steps} steps"

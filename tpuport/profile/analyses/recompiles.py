@@ -1,0 +1,153 @@
+"""What made torch.compile compile a function again."""
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from tpuport.profile.places import Place, Places
+from tpuport.profile.plan import Mode
+from tpuport.profile.records import Frame, FrameCompiled, FrameStarted, Recompile
+from tpuport.profile.session import Run, Session
+
+_VERSION_PREFIX = re.compile(r"^\d+/\d+: ")
+_STACK_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
+_SIZE = re.compile(
+    r"^tensor '(?P<name>.+)' size mismatch at index (?P<dim>\d+)\. expected (?P<old>\d+), actual (?P<new>\d+)"
+)
+_EQUAL = re.compile(r"^(?P<name>[^=<>!]+?) == (?P<old>.+)$")
+_LIMIT = re.compile(r"(recompile_limit|cache_size_limit|recompile limit)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class RecompileRow:
+    """One cause, in one function."""
+
+    place: Place | None
+    """The user's line that depends on what changed, else the function's first line."""
+    cause: str
+    changes: tuple[str, ...]
+    """What it changed from and to, in the order seen, where the guard says so."""
+    count: int
+    modes: tuple[Mode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRow:
+    """A function that was compiled so often that torch.compile gave up on it: it runs eagerly from then on."""
+
+    place: Place | None
+    reason: str
+    modes: tuple[Mode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recompiles:
+    """Every recompilation, by cause, most frequent first."""
+
+    rows: tuple[RecompileRow, ...]
+    limits: tuple[LimitRow, ...]
+
+
+_Key = tuple[str, int, str]
+
+
+@dataclass(slots=True)
+class _Group:
+    place: Place | None
+    cause: str
+    changes: list[str] = field(default_factory=list)
+    counts: dict[Mode, int] = field(default_factory=dict)
+
+
+def analyse_recompiles(session: Session) -> Recompiles:
+    """Return one row a function and cause; with several compiled modes, counts are those of the mode with the most."""
+    groups: dict[_Key, _Group] = {}
+    limits: defaultdict[tuple[str, int], dict[Mode, tuple[Place | None, str]]] = defaultdict(dict)
+    for run in session.runs:
+        frames = _Frames(run, session.plan.directory)
+        for record in run.records.of(Recompile):
+            if not frames.is_artifact(record):
+                _add(groups, run.mode, frames, record)
+        for place, reason in frames.limits():
+            limits[(place.file, place.line) if place else ("", 0)][run.mode] = (place, reason)
+    rows = sorted(groups.items(), key=lambda item: (-max(item[1].counts.values()), item[0]))
+    return Recompiles(
+        tuple(
+            RecompileRow(
+                group.place, group.cause, tuple(dict.fromkeys(group.changes)),
+                max(group.counts.values()), tuple(group.counts),
+            )
+            for _, group in rows
+        ),
+        tuple(LimitRow(*next(iter(found.values())), tuple(found)) for _, found in sorted(limits.items())),
+    )  # fmt: skip
+
+
+def _add(groups: dict[_Key, _Group], mode: Mode, frames: "_Frames", record: Recompile) -> None:
+    # One reason for each version compiled so far; the newest version says best what has changed since.
+    reason = record.reasons[0] if len(record.reasons) == 1 else max(record.reasons, key=_version)
+    text = _VERSION_PREFIX.sub("", reason)
+    cause, change = describe(text)
+    place = frames.place_of_guard(text) or frames.place(record.frame_id)
+    key = (place.file if place else "", place.line if place else 0, cause)
+    group = groups.setdefault(key, _Group(place, cause))
+    group.counts[mode] = group.counts.get(mode, 0) + 1
+    if change:
+        group.changes.append(change)
+
+
+def _version(reason: str) -> int:
+    match = re.match(r"^\d+/(\d+): ", reason)
+    return int(match[1]) if match else -1
+
+
+def describe(guard: str) -> tuple[str, str]:
+    """Return the cause that a failed guard stands for, and what it changed from and to, if the guard says so."""
+    first = guard.splitlines()[0].partition("  #")[0].strip() if guard else "unknown cause"
+    if match := _SIZE.match(first):
+        return f"size of `{match['name']}` in dimension {match['dim']} changed", f"{match['old']} → {match['new']}"
+    if "GLOBAL_STATE" in first:
+        return f"global state changed: {first}", ""
+    if "grad_mode" in first:
+        return "gradient mode changed (torch.no_grad or inference_mode)", ""
+    if match := _EQUAL.match(first):
+        return f"value of `{match['name'].strip()}` changed", f"{match['old'].strip()} → other"
+    return first, ""
+
+
+class _Frames:
+    """What one mode's records say of the frames that were compiled."""
+
+    def __init__(self, run: Run, directory: str) -> None:
+        self._places = Places(run.records, directory)
+        self._stacks: dict[int, tuple[Frame, ...]] = {}
+        for started in run.records.of(FrameStarted):
+            self._stacks.setdefault(started.frame_id, started.stack)
+        self._compiled = {(frame.frame_id, frame.compile_id): frame for frame in run.records.of(FrameCompiled)}
+
+    def is_artifact(self, record: Recompile) -> bool:
+        """Whether this is tpuport's wrapper around a model, compiled again along with the user's functions in it."""
+        stack = self._stacks.get(record.frame_id, ())
+        compiled = self._compiled.get((record.frame_id, record.compile_id))
+        return bool(stack) and not self._places.is_user(stack[-1]) and compiled is not None and not compiled.operations
+
+    def place(self, frame_id: int) -> Place | None:
+        """Return the function's first line, or the user's line that called the model when it is tpuport's wrapper."""
+        return self._places.innermost(self._stacks.get(frame_id, ()))
+
+    def place_of_guard(self, guard: str) -> Place | None:
+        """Return the user's line that a guard names as its origin."""
+        stack = [
+            Frame(match["file"], int(match["line"]), match["function"])
+            for line in guard.splitlines()
+            if (match := _STACK_LINE.match(line))
+        ]
+        return self._places.innermost(stack)
+
+    def limits(self) -> list[tuple[Place | None, str]]:
+        """Return where the limit of recompilations was reached."""
+        return [
+            (self.place(frame.frame_id), (frame.failure_reason or "").strip().splitlines()[0])
+            for frame in self._compiled.values()
+            if frame.failure and _LIMIT.search(frame.failure_reason or "")
+        ]

@@ -1,0 +1,161 @@
+"""The process that runs the user's script in one mode. Started by `runner`; never imported by anything else."""
+
+import ctypes
+import faulthandler
+import functools
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tpuport.profile.codec import decode
+from tpuport.profile.frames import innermost_user_frame, library_prefixes
+from tpuport.profile.layout import CRASH_LOG, DEVICE_LOG, read_json
+from tpuport.profile.pjrt import PluginTable
+from tpuport.profile.plan import Device, Mode, ModePlan
+from tpuport.profile.records import FILE_NAME, CompilerSummary, Ended, Note, RecordWriter, Started, StoodIn
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(plan_path: str) -> None:
+    """Run the mode that the plan file describes; never returns."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    plan = decode(ModePlan, read_json(Path(plan_path)))
+    folder = Path(plan.folder)
+    crash_log = (folder / CRASH_LOG).open("w", encoding="utf-8")
+    faulthandler.enable(crash_log)
+    faulthandler.register(signal.SIGUSR2, crash_log)
+    writer = RecordWriter(folder / FILE_NAME)
+    sys.excepthook = functools.partial(_setup_failed, writer)
+    with _redirected(folder / DEVICE_LOG):
+        table = _load_device(plan.plan.device)
+    _profile(plan, writer, table)
+
+
+def _setup_failed(
+    writer: RecordWriter, kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    writer.write(Ended("setup", 1, f"{kind.__name__}: {error}"))
+    sys.__excepthook__(kind, error, trace)
+
+
+@contextmanager
+def _redirected(path: Path) -> Iterator[None]:
+    """Send both output streams, those of C++ code too, to a file: a device reports its start-up there."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, descriptor in zip((1, 2), saved, strict=True):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        os.close(file)
+
+
+def _load_device(device: Device) -> PluginTable | None:
+    """Make the device usable through torch; return the table of its PJRT plugin, if it has one."""
+    if device is Device.EMULATED_TPU:
+        from tpuport.profile import emulator
+
+        return emulator.load()
+    if device is Device.TPU:
+        libtpu = importlib.import_module("libtpu")
+        library = os.environ.get("TPU_LIBRARY_PATH") or libtpu.get_library_path()
+        table = PluginTable(Path(library))
+        importlib.import_module("torch")
+        return table
+    importlib.import_module("torch")
+    return None
+
+
+def _profile(mode_plan: ModePlan, writer: RecordWriter, table: PluginTable | None) -> None:
+    import torch
+
+    from tpuport.profile.instruments.compilation import ModelCalls, python_stack
+    from tpuport.profile.instruments.dynamo import DynamoTrace
+    from tpuport.profile.instruments.losses import Losses
+    from tpuport.profile.instruments.programs import Programs
+    from tpuport.profile.instruments.script import ScriptEnd, run_script, watch_os_exit
+    from tpuport.profile.instruments.seeds import seed_everything
+    from tpuport.profile.instruments.steps import Steps
+    from tpuport.profile.instruments.streams import replace_stdin
+
+    plan, mode = mode_plan.plan, mode_plan.mode
+    prefixes = library_prefixes()
+    leave = watch_os_exit(writer, prefixes)
+    if plan.device is Device.EMULATED_TPU:
+        from tpuport.profile import standins
+
+        library = standins.install(lambda what, how: writer.write(StoodIn(what, how)))
+    else:
+        library = None
+    _set_mode(plan.device, mode)
+    programs = Programs(table, writer) if table is not None else None
+    trace = DynamoTrace(writer)
+    trace.install()
+    losses = Losses()
+    losses.install()
+
+    def compilations() -> int:
+        return trace.graphs + (programs.compiled if programs is not None else 0)
+
+    def leave_now() -> None:
+        _finish(writer, programs is not None, leave)
+
+    steps = Steps(plan, writer, losses, programs, compilations, leave_now)
+    calls = ModelCalls(writer, prefixes, compile_models=mode.compiles, call_ended=steps.call_ended)
+    calls.install()
+
+    def stdin_was_read() -> None:
+        frame = innermost_user_frame(python_stack(sys._getframe(1)), prefixes)
+        writer.write(Note("stdin", "the script reads standard input, which is empty under tpuport", frame))
+
+    replace_stdin(stdin_was_read)
+    seed_everything(plan.seed)
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    writer.write(Started(torch.__version__, str(accelerator or "cpu"), prefixes))
+    steps.install()
+    with ScriptEnd(writer, prefixes):
+        run_script(plan)
+    if not steps.done and steps.calls and steps.optimizers:
+        writer.write(
+            Note("no-step", f"{steps.calls} model calls ran and an optimizer was built, but its step() never ran")
+        )
+    del library
+    leave_now()
+
+
+def _set_mode(device: Device, mode: Mode) -> None:
+    import torch
+
+    if device.is_tpu:
+        kinds = torch.tpu.EagerMode
+        torch.tpu.eager_mode = kinds.DEFER_AND_FUSE if mode.defers else kinds.DEFER_NEVER
+    elif mode.compiles:
+        # Otherwise Inductor draws other random numbers than eager mode, and losses can't be compared.
+        inductor: Any = importlib.import_module("torch._inductor.config")
+        inductor.fallback_random = True
+
+
+def _finish(writer: RecordWriter, has_compiler: bool, leave: Callable[[int], None]) -> None:
+    """End the process without the interpreter's teardown, in which torch_tpu's runtime can crash."""
+    if has_compiler:
+        import torch
+
+        writer.write(CompilerSummary(int(torch.tpu._get_cache_stats()["num_compilations"])))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    leave(0)

@@ -1,0 +1,29 @@
+"""Which frames of a Python stack are the user's own."""
+
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+
+from tpuport.profile.records import Frame
+
+
+def library_prefixes() -> tuple[str, ...]:
+    """Return the path prefixes under which this interpreter keeps files that are not the user's."""
+    paths = sysconfig.get_paths()
+    prefixes = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    prefixes.add(str(Path(__file__).resolve().parent.parent))
+    resolved = {str(Path(prefix).resolve()) for prefix in prefixes}
+    return tuple(sorted(f"{prefix}/" for prefix in prefixes | resolved))
+
+
+def is_user_file(file: str, prefixes: Iterable[str]) -> bool:
+    """Whether `file` belongs to the user rather than to Python, an installed package or tpuport."""
+    if not file or file.startswith("<") or "/site-packages/" in file or "/dist-packages/" in file:
+        return False
+    return not any(file.startswith(prefix) for prefix in prefixes)
+
+
+def innermost_user_frame(stack: Iterable[Frame], prefixes: Iterable[str]) -> Frame | None:
+    """Return the deepest frame of `stack` (outermost first) that is the user's."""
+    known = tuple(prefixes)
+    return next((frame for frame in reversed(tuple(stack)) if is_user_file(frame.file, known)), None)

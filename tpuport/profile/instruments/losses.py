@@ -1,0 +1,30 @@
+"""The scalars that backward() starts from, step by step."""
+
+from typing import Any
+
+import torch
+
+
+class Losses:
+    """Remembers each scalar without synchronising; they are read when the device is idle anyway."""
+
+    def __init__(self) -> None:
+        self._pending: list[torch.Tensor] = []
+
+    def install(self) -> None:
+        """Watch torch.autograd.backward, which Tensor.backward() calls too."""
+        backward = torch.autograd.backward
+
+        def recorded(tensors: Any, *arguments: Any, **keywords: Any) -> Any:
+            first = tensors[0] if isinstance(tensors, tuple | list) and tensors else tensors
+            if isinstance(first, torch.Tensor) and first.numel() == 1:
+                self._pending.append(first.detach())
+            return backward(tensors, *arguments, **keywords)
+
+        torch.autograd.backward = recorded
+
+    def take(self) -> tuple[float, ...]:
+        """Return and forget the losses since the last call; waits for the device."""
+        taken = tuple(float(loss.item()) for loss in self._pending if not loss.is_complex())
+        self._pending.clear()
+        return taken

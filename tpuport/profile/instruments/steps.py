@@ -1,0 +1,142 @@
+"""Steps: where they end, which phase each belongs to, how long it took.
+
+Order of the phases: warm-up (until a step compiles nothing), counted steps, timed steps. Executions are counted before
+the timing and never during it, as counting costs more than many a program; being first, the counts exist even when the
+script ends early. The device is idle at both ends of every step, so a step's time holds its own work and no other's;
+what tpuport does between two steps is in neither.
+"""
+
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from tpuport.profile.instruments.losses import Losses
+from tpuport.profile.instruments.programs import Programs
+from tpuport.profile.plan import Plan, StepSource
+from tpuport.profile.records import Enough, Note, Phase, RecordWriter, Step, StepSourceChosen
+
+_IGNORED_STOPS = 3
+
+
+class EnoughSteps(BaseException):
+    """All steps are measured. Not an Exception: a script's own `except Exception` must not swallow it."""
+
+
+class Steps:
+    """Decides at the end of each step what to measure next, and stops the script when all is measured."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        writer: RecordWriter,
+        losses: Losses,
+        programs: Programs | None,
+        compilations: Callable[[], int],
+        stop_now: Callable[[], None],
+    ) -> None:
+        self._plan = plan
+        self._writer = writer
+        self._losses = losses
+        self._programs = programs
+        self._compilations = compilations
+        self._stop_now = stop_now
+        self._synchronize = torch.accelerator.synchronize if torch.accelerator.is_available() else _nothing
+        self._phase = Phase.WARMUP
+        self._phase_steps = 0
+        self._stops = 0
+        self._optimizer: weakref.ref[torch.optim.Optimizer] | None = None
+        self._source_written = False
+        self.optimizers = 0
+        self.calls = 0
+        self.done = 0
+        self._compiled_before = compilations()
+        self._start = time.perf_counter()
+
+    def install(self) -> None:
+        """Watch optimizers; model calls are reported through `call_ended`."""
+        initialise = torch.optim.Optimizer.__init__
+
+        def counted(optimizer: Any, *arguments: Any, **keywords: Any) -> None:
+            self.optimizers += 1
+            initialise(optimizer, *arguments, **keywords)
+
+        torch.optim.Optimizer.__init__ = counted
+        register_optimizer_step_post_hook(self._optimizer_stepped)
+        self._start = time.perf_counter()
+
+    def _optimizer_stepped(self, optimizer: torch.optim.Optimizer, _arguments: Any, _keywords: Any) -> None:
+        if self._plan.step_source is StepSource.CALL or not self._writer.owns_process:
+            return
+        if self._optimizer is None or self._optimizer() is None:
+            # With several optimizers (a GAN has two) the first one seen marks the step.
+            self._optimizer = weakref.ref(optimizer)
+        if self._optimizer() is optimizer:
+            self._end_step(StepSource.OPTIMIZER, type(optimizer).__name__)
+
+    def call_ended(self, module: torch.nn.Module) -> None:
+        """An outermost call of a model has returned."""
+        if not self._writer.owns_process:
+            return
+        self.calls += 1
+        wanted = self._plan.step_source
+        if wanted is StepSource.CALL or (wanted is StepSource.AUTO and not self.optimizers):
+            self._end_step(StepSource.CALL, type(module).__name__)
+
+    def _end_step(self, source: StepSource, name: str) -> None:
+        if self._stops:
+            self._stop()
+        self._synchronize()
+        seconds = time.perf_counter() - self._start
+        executions = None
+        if self._phase is Phase.COUNTED and self._programs is not None:
+            executions = self._programs.stop_counting()
+        compiled = self._compilations() - self._compiled_before
+        if not self._source_written:
+            self._source_written = True
+            self._writer.write(StepSourceChosen(source.value, name))
+        self._writer.write(Step(self.done, self._phase, seconds, compiled, self._losses.take(), executions))
+        self.done += 1
+        self._phase_steps += 1
+        self._advance(compiled)
+        if self._phase is Phase.COUNTED and self._programs is not None:
+            self._programs.start_counting()
+        self._compiled_before = self._compilations()
+        self._start = time.perf_counter()
+
+    def _advance(self, compiled: int) -> None:
+        plan = self._plan
+        if self._phase is Phase.WARMUP and self._phase_steps >= plan.warmup:
+            if compiled and self._phase_steps < plan.warmup_limit:
+                return
+            if compiled:
+                self._writer.write(
+                    Note(
+                        "warmup-limit",
+                        f"every step still compiles new programs after {self._phase_steps} warm-up steps: "
+                        "the step times include compilation",
+                    )
+                )
+            self._enter(Phase.COUNTED if self._programs is not None and plan.counted else Phase.TIMED)
+        elif self._phase is Phase.COUNTED and self._phase_steps >= plan.counted:
+            self._enter(Phase.TIMED)
+        elif self._phase is Phase.TIMED and self._phase_steps >= plan.steps:
+            self._writer.write(Enough())
+            self._stop()
+
+    def _enter(self, phase: Phase) -> None:
+        self._phase, self._phase_steps = phase, 0
+
+    def _stop(self) -> None:
+        self._stops += 1
+        if self._stops > _IGNORED_STOPS:
+            # A bare `except:` in the script swallows the stop again and again.
+            self._stop_now()
+        raise EnoughSteps
+
+
+def _nothing() -> None:
+    return None

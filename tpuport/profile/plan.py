@@ -1,0 +1,90 @@
+"""What to profile, where and how: decided once, before anything runs."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Device(StrEnum):
+    """Where the script's accelerator tensors live."""
+
+    TPU = "tpu"
+    EMULATED_TPU = "emulated-tpu"
+    """The real torch_tpu over XLA's CPU backend: same code path, other hardware."""
+    CUDA = "cuda"
+    CPU = "cpu"
+
+    @property
+    def is_tpu(self) -> bool:
+        """Whether torch_tpu drives the device."""
+        return self in (Device.TPU, Device.EMULATED_TPU)
+
+
+class Mode(StrEnum):
+    """How the script is executed."""
+
+    EAGER = "eager"
+    FUSED = "fused"
+    COMPILED = "compiled"
+    COMPILED_FUSED = "compiled-fused"
+
+    @property
+    def compiles(self) -> bool:
+        """Whether models go through torch.compile."""
+        return self in (Mode.COMPILED, Mode.COMPILED_FUSED)
+
+    @property
+    def defers(self) -> bool:
+        """Whether eager operations are deferred and fused, which only torch_tpu does."""
+        return self in (Mode.FUSED, Mode.COMPILED_FUSED)
+
+
+class StepSource(StrEnum):
+    """What ends a step."""
+
+    AUTO = "auto"
+    """The optimizer when the script builds one, else the outermost model call."""
+    OPTIMIZER = "optimizer"
+    CALL = "call"
+
+
+def default_modes(device: Device) -> tuple[Mode, ...]:
+    """Return the modes measured when none is asked for."""
+    if device.is_tpu:
+        return (Mode.EAGER, Mode.FUSED, Mode.COMPILED)
+    return (Mode.EAGER, Mode.COMPILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One profiling session.
+
+    `warmup` is the least number of steps before anything is measured; warm-up goes on until a step compiles no new
+    program, at most `warmup_limit` steps. Then `counted` steps are counted (executions), then `steps` are timed.
+    """
+
+    script: str
+    """Absolute path."""
+    script_as_given: str
+    """What becomes sys.argv[0]."""
+    arguments: tuple[str, ...]
+    directory: str
+    """The working directory, absolute."""
+    device: Device
+    modes: tuple[Mode, ...]
+    steps: int
+    warmup: int
+    warmup_limit: int
+    counted: int
+    timeout_s: float
+    """Wall-clock limit of each mode, in seconds."""
+    seed: int
+    step_source: StepSource = StepSource.AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class ModePlan:
+    """What one child process is told: the plan, its mode, and the folder that its files go to."""
+
+    plan: Plan
+    mode: Mode
+    folder: str

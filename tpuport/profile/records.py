@@ -1,0 +1,292 @@
+"""What a child process writes while it runs: one JSON object a line, each a typed, versioned envelope.
+
+A record is on disk before the script goes on, so that a process that dies leaves all it had measured.
+A line that is not understood (newer version, unknown kind, cut off by a crash) is counted, never an error.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from tpuport.profile.codec import DecodeError, decode, encode
+
+VERSION = 1
+FILE_NAME = "records.jsonl"
+
+
+class Phase(StrEnum):
+    """What a step is for."""
+
+    WARMUP = "warmup"
+    COUNTED = "counted"
+    TIMED = "timed"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One line of a Python stack."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The child is ready to run the script."""
+
+    kind: ClassVar[str] = "started"
+    torch: str
+    device: str
+    """The device that torch.accelerator names, or `cpu`."""
+    library_prefixes: tuple[str, ...]
+    """Path prefixes of Python's, torch's and tpuport's own files: frames there are not the user's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the script has ended."""
+
+    kind: ClassVar[str] = "step"
+    index: int
+    phase: Phase
+    seconds: float
+    """From the end of the step before (for the first, from the start of the script), device idle at both ends."""
+    compiled: int
+    """Programs and graphs compiled during the step."""
+    losses: tuple[float, ...] = ()
+    """Scalars that backward() started from, in order."""
+    executions: dict[int, int] | None = None
+    """Counted steps only: times each program (by its index) was executed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepSourceChosen:
+    """What marks the end of a step in this script."""
+
+    kind: ClassVar[str] = "step-source"
+    source: str
+    name: str
+    """Class of the optimizer or of the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The device's compiler has compiled one program."""
+
+    kind: ClassVar[str] = "program"
+    index: int
+    sha256: str
+    size: int
+    """Bytes of the program handed to the compiler."""
+    seconds: float
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerSummary:
+    """Totals that the runtime itself keeps, where single programs can't be seen."""
+
+    kind: ClassVar[str] = "compiler-summary"
+    programs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """tpuport has put torch.compile around an outermost module."""
+
+    kind: ClassVar[str] = "root"
+    module: str
+    frame: Frame | None
+    """The user's line that called it first."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserCompile:
+    """The script itself called torch.compile or Module.compile."""
+
+    kind: ClassVar[str] = "user-compile"
+    frame: Frame | None
+    arguments: tuple[str, ...]
+    honoured: bool
+    """False in eager modes, where the call is passed through."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameStarted:
+    """Dynamo has started on a frame; the last entry of `stack` is the function itself, at its first line."""
+
+    kind: ClassVar[str] = "frame-started"
+    frame_id: int
+    compile_id: int
+    attempt: int
+    stack: tuple[Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameCompiled:
+    """Dynamo has finished with a frame."""
+
+    kind: ClassVar[str] = "frame-compiled"
+    frame_id: int
+    compile_id: int
+    function: str | None
+    file: str | None
+    line: int | None
+    operations: int
+    """Operations in the graph; 0 when the frame holds no graph."""
+    seconds: float
+    failure: str | None
+    failure_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBreak:
+    """Dynamo's own account of a graph break, verbatim."""
+
+    kind: ClassVar[str] = "graph-break"
+    frame_id: int
+    compile_id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recompile:
+    """Why Dynamo compiles a frame again: one text for each compiled version that did not fit."""
+
+    kind: ClassVar[str] = "recompile"
+    frame_id: int
+    compile_id: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoodIn:
+    """An operation or a feature that the emulation lacks was stood in for; written at its first use."""
+
+    kind: ClassVar[str] = "stood-in"
+    what: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that the reader of the report should know."""
+
+    kind: ClassVar[str] = "note"
+    code: str
+    text: str
+    frame: Frame | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Enough:
+    """All steps asked for are measured; whatever happens afterwards does not matter."""
+
+    kind: ClassVar[str] = "enough"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The script has come to an end that Python could see.
+
+    `how` is `enough` (stopped by tpuport), `finished`, `exit` (sys.exit), `os-exit` or `raised`.
+    """
+
+    kind: ClassVar[str] = "ended"
+    how: str
+    code: int = 0
+    """The status that the script asked for."""
+    error: str = ""
+    """Type and message of what was raised."""
+    frame: Frame | None = None
+    """The user's line."""
+    traceback: str = ""
+
+
+Record = (
+    Started | Step | StepSourceChosen | Program | CompilerSummary | Root | UserCompile | FrameStarted | FrameCompiled
+    | GraphBreak | Recompile | StoodIn | Note | Enough | Ended
+)  # fmt: skip
+
+_KINDS: dict[str, type[Any]] = {
+    record.kind: record
+    for record in (
+        Started, Step, StepSourceChosen, Program, CompilerSummary, Root, UserCompile, FrameStarted, FrameCompiled,
+        GraphBreak, Recompile, StoodIn, Note, Enough, Ended,
+    )
+}  # fmt: skip
+
+R = TypeVar("R")
+
+
+class RecordWriter:
+    """Appends records to a file. Processes forked from the one that opened it write nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8", buffering=1)
+        self._owner = os.getpid()
+
+    @property
+    def owns_process(self) -> bool:
+        """Whether this is the process that opened the file, not a fork of it."""
+        return os.getpid() == self._owner
+
+    def write(self, record: Record) -> None:
+        """Append `record` and hand it to the operating system."""
+        if self.owns_process:
+            line = {"v": VERSION, "kind": record.kind, "data": encode(record)}
+            self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The records of one child process, in the order in which they were written."""
+
+    items: tuple[Record, ...] = ()
+    unknown: int = 0
+    """Well-formed records of a kind or version that this tpuport does not know."""
+    damaged: int = 0
+    """Lines that are no record."""
+
+    def of(self, kind: type[R]) -> tuple[R, ...]:
+        """Return the records of one kind."""
+        return tuple(item for item in self.items if isinstance(item, kind))
+
+    def last(self, kind: type[R]) -> R | None:
+        """Return the newest record of one kind."""
+        return next((item for item in reversed(self.items) if isinstance(item, kind)), None)
+
+
+def read_records(path: Path) -> Records:
+    """Read a child's records; a missing file means that it never came to write one."""
+    if not path.exists():
+        return Records()
+    items: list[Record] = []
+    unknown = damaged = 0
+    for line in _lines(path):
+        try:
+            envelope = json.loads(line)
+            version, kind, data = envelope["v"], envelope["kind"], envelope["data"]
+        except (ValueError, KeyError, TypeError):
+            damaged += 1
+            continue
+        if version != VERSION or kind not in _KINDS:
+            unknown += 1
+            continue
+        try:
+            items.append(decode(_KINDS[kind], data))
+        except DecodeError:
+            damaged += 1
+    return Records(tuple(items), unknown, damaged)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if line.strip():
+                yield line

@@ -1,0 +1,148 @@
+"""A session folder: what was planned, how each mode's process ended, and the records they wrote."""
+
+import platform
+import re
+import sys
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from tpuport import __version__
+from tpuport.errors import TpuportError
+from tpuport.profile.codec import DecodeError, decode, encode
+from tpuport.profile.layout import CRASH_LOG, SESSION, STDERR_LOG, read_json, write_json
+from tpuport.profile.plan import Mode, Plan
+from tpuport.profile.records import FILE_NAME, Frame, Records, read_records
+from tpuport.profile.runner import ProcessExit
+
+VERSION = 1
+_STDERR_TAIL_LINES = 12
+_STDERR_TAIL_BYTES = 64 * 1024
+_PACKAGES = ("torch", "torch_tpu", "libtpu", "pypjrt", "lammps-jax-pjrt-cpu", "numpy")
+_FAULT_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
+
+
+@dataclass(frozen=True, slots=True)
+class RunHeader:
+    """How the process of one mode ended."""
+
+    mode: Mode
+    exit: ProcessExit
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHeader:
+    """What session.json holds; it is rewritten after each mode, so a session is readable at any time."""
+
+    version: int
+    tpuport: str
+    created: str
+    versions: dict[str, str]
+    plan: Plan
+    runs: tuple[RunHeader, ...] = ()
+
+    def with_run(self, mode: Mode, exit_: ProcessExit) -> "SessionHeader":
+        """Return the header with one more mode that was run."""
+        return replace(self, runs=(*self.runs, RunHeader(mode, exit_)))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One mode: how its process ended and all it wrote."""
+
+    mode: Mode
+    exit: ProcessExit
+    records: Records
+    crash_stack: tuple[Frame, ...] = ()
+    """The Python stack at a fatal signal or at the time limit, outermost first."""
+    stderr_tail: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session as it was saved."""
+
+    folder: Path
+    header: SessionHeader
+    runs: tuple[Run, ...]
+
+    @property
+    def plan(self) -> Plan:
+        """What was to be measured."""
+        return self.header.plan
+
+
+def new_header(plan: Plan) -> SessionHeader:
+    """Return the header of a session in which nothing has run yet."""
+    versions = {"python": platform.python_version(), "platform": f"{sys.platform} {platform.machine()}"}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return SessionHeader(VERSION, __version__, datetime.now(UTC).isoformat(timespec="seconds"), versions, plan)
+
+
+def save(folder: Path, header: SessionHeader) -> None:
+    """Write session.json."""
+    write_json(folder / SESSION, encode(header))
+
+
+def load(folder: Path) -> Session:
+    """Read a session folder.
+
+    Raises TpuportError when it is none, is damaged, or was written in a version that this tpuport can't read.
+    """
+    path = folder / SESSION
+    if not path.is_file():
+        raise TpuportError(
+            f"{folder} is not a tpuport session: it has no {SESSION}",
+            hint="Name the folder that `tpuport profile` wrote; it says which at its end.",
+        )
+    try:
+        data = read_json(path)
+    except (OSError, ValueError) as error:
+        raise TpuportError(f"{path} cannot be read: {error}", hint="Profile again to get a new session.") from None
+    found = data.get("version") if isinstance(data, dict) else None
+    if found != VERSION:
+        raise TpuportError(
+            f"{path} has version {found!r}; this tpuport reads version {VERSION}",
+            hint="Render it with the tpuport that wrote it, or profile again.",
+        )
+    try:
+        header = decode(SessionHeader, data)
+    except DecodeError as error:
+        raise TpuportError(f"{path} is damaged: {error}", hint="Profile again to get a new session.") from None
+    return Session(folder, header, tuple(_load_run(folder / run.mode.value, run) for run in header.runs))
+
+
+def _load_run(folder: Path, header: RunHeader) -> Run:
+    records = read_records(folder / FILE_NAME)
+    return Run(header.mode, header.exit, records, _crash_stack(folder / CRASH_LOG), _tail(folder / STDERR_LOG))
+
+
+def _crash_stack(path: Path) -> tuple[Frame, ...]:
+    """Read the stack of the thread that faulthandler names as the current one."""
+    if not path.is_file():
+        return ()
+    frames: list[Frame] = []
+    current = False
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        if not line.startswith("  "):
+            if current and frames:
+                break
+            current = line.startswith(("Current thread", "Stack (most recent call first)"))
+        elif current and (match := _FAULT_LINE.match(line)):
+            frames.append(Frame(match["file"], int(match["line"]), match["function"]))
+    return tuple(reversed(frames))
+
+
+def _tail(path: Path) -> tuple[str, ...]:
+    if not path.is_file():
+        return ()
+    with path.open("rb") as file:
+        file.seek(0, 2)
+        file.seek(max(0, file.tell() - _STDERR_TAIL_BYTES))
+        text = file.read().decode("utf-8", errors="replace")
+    return tuple(text.splitlines()[-_STDERR_TAIL_LINES:])
