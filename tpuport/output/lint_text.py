@@ -31,7 +31,7 @@ def _summary(report: Report) -> Line:
     if report.hidden:
         rest.append(f"{count(report.hidden, 'finding')} below the severity shown")
     if not shown:
-        return [("No findings", "bold green"), (f"; {', '.join(rest)}.", "")]
+        return [("No findings", "bold" if failed else "bold green"), (f"; {', '.join(rest)}.", "")]
     files = len({path for path, _ in shown})
     safe = sum(finding.fixable and finding.safety is Safety.SAFE for _, finding in shown)
     unsafe = sum(finding.fixable and finding.safety is not Safety.SAFE for _, finding in shown)

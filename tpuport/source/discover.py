@@ -80,9 +80,11 @@ def discover(paths: Sequence[Path], root: Path, exclude: Sequence[str] = ()) -> 
     for path in paths:
         top = Path(os.path.realpath(root))
         walk = _Walk(top, _excluder(top, exclude))
-        candidates = walk.directory(path) if path.is_dir() else walk.given_file(path)
-        for item in sorted(candidates, key=_order):
-            real = os.path.realpath(item.path if isinstance(item, Outcome) else item)
+        candidates = list(walk.directory(path) if path.is_dir() else walk.given_file(path))
+        alone = len(paths) == 1 and not walk.links
+        # Links last, so that a file is known by its own name rather than by a link to it.
+        for item in sorted(candidates, key=lambda item: (_path(item) in walk.links, _path(item).parts)):
+            real = str(_path(item)) if alone else os.path.realpath(_path(item))
             if real not in seen:
                 seen.add(real)
                 found.append(item)
@@ -103,10 +105,8 @@ def _nothing(paths: Sequence[Path], found: Sequence[Path | Outcome]) -> None:
     )
 
 
-def _order(item: Path | Outcome) -> tuple[bool, tuple[str, ...]]:
-    """By name, and links last, so that a file is known by its own name rather than by a link to it."""
-    path = item.path if isinstance(item, Outcome) else item
-    return path.is_symlink(), path.parts
+def _path(item: Path | Outcome) -> Path:
+    return item.path if isinstance(item, Outcome) else item
 
 
 def _excluder(root: Path, patterns: Sequence[str]) -> Ignores:
@@ -126,7 +126,9 @@ class _Walk:
         self._roots = [root]
         self._excluded = excluded
         self._entered: set[tuple[int, int]] = set()
-        self._links: list[tuple[str, Ignores]] = []
+        self._linked: list[tuple[str, Ignores]] = []
+        self.links: set[Path] = set()
+        """Everything met that is a link, or that was reached through one."""
 
     def given_file(self, path: Path) -> Iterator[Path | Outcome]:
         """Settle a PATH that is no directory."""
@@ -152,8 +154,10 @@ class _Walk:
         if _ignored(str(real), True, ignores):
             ignores = []  # asked for by name, so it is wanted
         yield from self._enter(str(path), ignores)
-        while self._links:
-            yield from self._enter(*self._links.pop(0))
+        while self._linked:
+            for item in self._enter(*self._linked.pop(0)):
+                self.links.add(_path(item))
+                yield item
 
     def _enter(self, directory: str, ignores: Ignores) -> Iterator[Path | Outcome]:
         pending = [(directory, ignores)]
@@ -193,12 +197,14 @@ class _Walk:
         if _ignored(own_path, is_directory, ignores) or _ignored(own_path, is_directory, self._excluded):
             return
         path = Path(entry.path)
+        if is_link:
+            self.links.add(path)
         if is_link and not self._inside(own_path):
             yield self._leads_out(path)
         elif is_directory:
             if os.path.lexists(os.path.join(entry.path, "pyvenv.cfg")):
                 return
-            (self._links if is_link else pending).append((entry.path, ignores))
+            (self._linked if is_link else pending).append((entry.path, ignores))
         elif is_link and not os.path.exists(own_path):
             yield Outcome(path, Status.FAILED, "a symbolic link to nothing, or to itself")
         elif not stat.S_ISREG(entry.stat().st_mode):
