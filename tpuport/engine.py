@@ -196,7 +196,7 @@ def _settle(path: Path, task: Task) -> Outcome:
     except MemoryError:
         return Outcome(path, Status.FAILED, "too large for the memory there is")
     except TpuportError as error:
-        return Outcome(path, Status.FAILED, str(error))
+        return Outcome(path, Status.FAILED, f"{error} ({error.hint})" if error.hint else str(error))
     except Exception as error:  # the one catch-all: a rule's bug costs the file it met, never the run
         if task.debug:
             raise

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc to see when workers run")
+
 COMMAND = [sys.executable, "-m", "tpuport"]
 
 
@@ -53,24 +55,33 @@ def test_a_reader_that_goes_away_is_no_error(tree: Path) -> None:
     assert "Exception ignored" not in said
 
 
+@linux_only
 def test_an_interrupt_ends_all_of_it_soon_and_changes_nothing(tree: Path) -> None:
     for number in range(60):
         (tree / f"x{number}.py").write_text("import torch\n" + "x = torch.ones(2).cuda()\n" * 3000)
     before = {file: file.read_bytes() for file in tree.iterdir()}
     process = subprocess.Popen(
-        [*COMMAND, "migrate", "."],
+        [*COMMAND, "migrate", ".", "--jobs", "2"],
         cwd=tree,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    time.sleep(1)
+    wait_for_workers(process)
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=30)
     assert process.returncode not in (0, 1)
     assert "Traceback" not in said
     assert {file: file.read_bytes() for file in tree.iterdir()} == before
+
+
+def wait_for_workers(process: subprocess.Popen[str]) -> None:
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    deadline = time.monotonic() + 30
+    while not children.read_text() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert process.poll() is None
 
 
 def test_migrate_then_lint_then_migrate_again(tree: Path) -> None:
