@@ -17,6 +17,16 @@ def test_without_settings_the_root_is_the_projects_top(tmp_path: Path) -> None:
     (tmp_path / "a/b").mkdir(parents=True)
     assert load(tmp_path / "a/b") == Config(tmp_path)
     assert load(tmp_path / "a/b/missing.py") == Config(tmp_path)
+    (tmp_path / "a/setup.cfg").write_text("[flake8]\nmax-line-length = 99\n")
+    assert load(tmp_path / "a/b") == Config(tmp_path, line_length=99)
+    assert load(tmp_path) == Config(tmp_path)
+
+
+def test_without_a_repository_the_root_is_the_nearest_project(tmp_path: Path) -> None:
+    (tmp_path / "a/b").mkdir(parents=True)
+    assert load(tmp_path / "a/b").root == tmp_path / "a/b"
+    (tmp_path / "a/setup.py").touch()
+    assert load(tmp_path / "a/b").root == tmp_path / "a"
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ TIME_LIMIT = 30.0
 """Seconds that one file may take; the slowest hand-written files take about one."""
 
 _KINDS = {bool: "the boolean", int: "the integer", float: "the number", str: "the string", list: "the list"}
-_ROOT_MARKS = (".git", ".hg", PYPROJECT, "setup.py", "setup.cfg")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +55,24 @@ def load(path: Path) -> Config:
             if table is not None:
                 return _config(pyproject, table, candidate)
     root = _root(directory)
-    return Config(root, line_length=formatter_width(root))
+    return Config(root, line_length=_nearest_width(directory, root))
+
+
+def upwards(path: Path, root: Path) -> tuple[Path, ...]:
+    """The directories from `path`, or the one that holds it, up to `root`."""
+    start = Path(os.path.abspath(path))
+    directory = start if start.is_dir() else start.parent
+    if not directory.is_relative_to(root):
+        return (root,)
+    return tuple(parent for parent in (directory, *directory.parents) if parent.is_relative_to(root))
+
+
+def _nearest_width(path: Path, root: Path) -> int | None:
+    return next((width for directory in upwards(path, root) if (width := formatter_width(directory))), None)
 
 
 def formatter_width(root: Path) -> int | None:
-    """Columns to which the project's own formatter or linter breaks lines, or None where it states none."""
+    """Columns to which the formatter or linter set up in `root` breaks lines, or None where none is."""
     for name, tool in (("ruff.toml", ""), (".ruff.toml", ""), (PYPROJECT, "ruff"), (PYPROJECT, "black")):
         file = root / name
         if not file.is_file():
@@ -92,9 +104,12 @@ def _flake8_width(file: Path) -> int | None:
 
 
 def _root(directory: Path) -> Path:
-    for candidate in (directory, *directory.parents):
-        if any((candidate / mark).exists() for mark in _ROOT_MARKS):
-            return candidate
+    """The repository's top directory; without one the nearest that looks like a project's."""
+    marks = ((".git", ".hg"), (PYPROJECT, "setup.py", "setup.cfg"))
+    for names in marks:
+        for candidate in (directory, *directory.parents):
+            if any((candidate / name).exists() for name in names):
+                return candidate
     return directory
 
 

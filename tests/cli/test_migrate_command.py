@@ -258,3 +258,14 @@ def test_a_link_out_of_the_root_is_named_and_its_target_left(
     assert done.code == 0
     assert "link.py: skipped: a symbolic link that leads out of" in done.out
     assert outside.read_text() == "x.cuda()\n"
+
+
+def test_a_diff_names_the_file_behind_a_link(tpuport: Command, project: Path) -> None:
+    (project / "sub").mkdir()
+    (project / "sub/link.py").symlink_to("../train.py")
+    commit(project)
+    done = tpuport("migrate", "sub", "--diff")
+    assert done.out.startswith("--- a/train.py\n")
+    assert tpuport("migrate", "sub").code == 0
+    assert (project / "sub/link.py").is_symlink()
+    assert (project / "train.py").read_text() == MIGRATED

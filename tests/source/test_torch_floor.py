@@ -73,19 +73,28 @@ def test_the_lowest_release_admitted(specifier: str, expected: str | None) -> No
 def test_each_place_is_read(tmp_path: Path, file: str, content: str, expected: Floor | None) -> None:
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).write_text(content)
-    assert torch_floor.find(tmp_path) == expected
+    assert torch_floor.find(tmp_path, tmp_path) == expected
 
 
 def test_package_metadata_decides_over_requirement_files(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch==1.4\n")
     (tmp_path / "setup.py").write_text("setup(install_requires=['torch>=2.0'])\n")
-    assert torch_floor.find(tmp_path) == Floor("2.0", "setup.py:1")
+    assert torch_floor.find(tmp_path, tmp_path) == Floor("2.0", "setup.py:1")
 
 
 def test_the_lowest_of_several_files_counts(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch==2.10\n")
     (tmp_path / "requirements-old.txt").write_text("torch==2.9\n")
-    assert torch_floor.find(tmp_path) == Floor("2.9", "requirements-old.txt:1")
+    assert torch_floor.find(tmp_path, tmp_path) == Floor("2.9", "requirements-old.txt:1")
+
+
+def test_the_nearest_directory_that_says_anything_decides(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "requirements.txt").write_text("torch==2.1\n")
+    directories = [tmp_path / "sub", tmp_path]
+    assert torch_floor.nearest(directories, tmp_path) == Floor("2.1", "requirements.txt:1")
+    (tmp_path / "sub/requirements.txt").write_text("torch==2.3\n")
+    assert torch_floor.nearest(directories, tmp_path) == Floor("2.3", "sub/requirements.txt:1")
 
 
 def test_versions_compare_as_numbers() -> None:

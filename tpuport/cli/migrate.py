@@ -144,8 +144,8 @@ def _write(outcomes: Sequence[Outcome], root: Path, max_size: int) -> list[Outco
 def _base(outcomes: Sequence[Outcome], root: Path) -> Path:
     """The directory that a diff's names are relative to: the current one, if every changed file is below it."""
     here = Path.cwd()
-    changed = [Path(os.path.abspath(outcome.path)) for outcome in outcomes if outcome.status is Status.CHANGED]
-    for base in (here, root):
+    changed = [Path(os.path.realpath(outcome.path)) for outcome in outcomes if outcome.status is Status.CHANGED]
+    for base in (here, Path(os.path.realpath(root))):
         if all(path.is_relative_to(base) for path in changed):
             return base
     return Path(os.path.commonpath([path.parent for path in changed]))
@@ -161,7 +161,7 @@ def _diffs(outcomes: Sequence[Outcome], base: Path, max_size: int) -> Iterator[b
                 source = text.read(outcome.path, max_size)
             except text.Unreadable as error:
                 raise TpuportError(f"{error}, though it could be a moment ago") from None
-            name = Path(os.path.abspath(outcome.path)).relative_to(base).as_posix()
+            name = Path(os.path.realpath(outcome.path)).relative_to(base).as_posix()
             yield unified(name, source.encode(outcome.old), source.encode(outcome.new))
 
 

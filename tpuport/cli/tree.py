@@ -74,7 +74,7 @@ def gather(
     known = catalog.load([*settings.rules, *(rules or ())])
     chosen = known.select(_split(select) or settings.select, [*settings.ignore, *_split(ignore)])
     found = discover(paths, settings.root, settings.exclude)
-    floor = _floor(settings, min_torch)
+    floor = _floor(settings, paths[0], min_torch)
     survey = engine.survey(found, settings.max_file_size)
     task = engine.Task(
         rules=chosen,
@@ -105,7 +105,8 @@ def _split(codes: Sequence[str] | None) -> list[str]:
     return [code.strip() for group in codes or () for code in group.split(",") if code.strip()]
 
 
-def _floor(settings: "Config", min_torch: str) -> "Floor":
+def _floor(settings: "Config", path: Path, min_torch: str) -> "Floor":
+    from tpuport import config
     from tpuport.source import torch_floor
 
     if min_torch:
@@ -113,7 +114,8 @@ def _floor(settings: "Config", min_torch: str) -> "Floor":
     if settings.min_torch:
         where = f"min-torch in {settings.file}"
         return torch_floor.Floor(torch_floor.checked(settings.min_torch, where), where)
-    return torch_floor.find(settings.root) or torch_floor.Floor(torch_floor.NEWEST, "")
+    declared = torch_floor.nearest(config.upwards(path, settings.root), settings.root)
+    return declared or torch_floor.Floor(torch_floor.NEWEST, "")
 
 
 def _floor_notes(floor: "Floor", rules: Sequence[Rule]) -> tuple[str, ...]:

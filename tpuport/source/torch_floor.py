@@ -4,7 +4,7 @@ import ast
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,15 +47,20 @@ def older(version: str, other: str) -> bool:
     return _numbers(version) < _numbers(other)
 
 
-def find(root: Path) -> Floor | None:
-    """The lowest torch that the project at `root` declares to run on, or None where it states none.
+def nearest(directories: Iterable[Path], root: Path) -> Floor | None:
+    """What the first of `directories` that says anything of torch declares; its source is relative to `root`."""
+    return next((floor for directory in directories if (floor := find(directory, root))), None)
+
+
+def find(directory: Path, root: Path) -> Floor | None:
+    """The lowest torch that the project at `directory` declares to run on, or None where it states none.
 
     Package metadata (pyproject.toml, setup.cfg, setup.py) decides; without it requirement and environment files do.
     """
     for tier in (_metadata, _environments):
         floors = [
             Floor(version, f"{os.path.relpath(file, root)}:{line}")
-            for file, line, specifier in tier(root)
+            for file, line, specifier in tier(directory)
             if (version := lowest(specifier))
         ]
         if floors:
