@@ -23,7 +23,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     module = context.module
     for call in module.calls_by_method.get("cuda", []):
         assert isinstance(call.func, ast.Attribute)
-        if not module.possible_origins(call.func):
+        if not module.possible_origins(call.func) and not _is_storage(module, call.func.value):
             yield _draft(context, rule, call, call.func)
 
 
@@ -57,8 +57,6 @@ def _not_a_tensor(context: Context, call: ast.Call, func: ast.Attribute) -> str:
     function = module.function(call)
     if function is not None and function.name == "cuda":
         return "it stands in a method named `cuda`, whose callers have to move with it"
-    if _is_storage(module, receiver):
-        return "the receiver is a storage, which has no `.to(device)`"
     if context.project.cuda_methods and not _from_torch(module, receiver):
         classes = ", ".join(context.project.cuda_methods)
         return f"the receiver may be one of this project's own classes with a `cuda` method ({classes})"
@@ -66,6 +64,7 @@ def _not_a_tensor(context: Context, call: ast.Call, func: ast.Attribute) -> str:
 
 
 def _is_storage(module: Module, receiver: ast.expr) -> bool:
+    """Whether it stands in a `map_location` function, whose rule moves the function as a whole."""
     for _, parent in module.ancestors(receiver):
         if isinstance(parent, ast.Lambda):
             outer = module.parents[parent]

@@ -1,0 +1,77 @@
+"""From one source text to its findings: every rule drafts, then the tests for CUDA around the drafts settle them."""
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from importlib import import_module
+
+from tpuport import catalog
+from tpuport.analysis.module import Module
+from tpuport.draft import Context, Draft, Role
+from tpuport.mapping import Table
+from tpuport.model import Finding, Project, Rule, Safety
+from tpuport.settle import settle
+
+Check = Callable[[Context, Rule], Iterator[Draft]]
+
+AVAILABILITY = "cuda-availability"
+COMPARISON = "device-comparison"
+NAMESPACE = "cuda-namespace"
+
+
+def _check(rule: Rule) -> Check:
+    function: Check = import_module(f"tpuport.checks.{rule.check}").check
+    return function
+
+
+def _drafts(context: Context, rules: Sequence[Rule]) -> Iterator[Draft]:
+    yield from Table(rules).drafts(context)
+    for rule in rules:
+        if rule.check:
+            yield from _check(rule)(context, rule)
+
+
+def _unclaimed(context: Context, drafts: Sequence[Draft], rule: Rule) -> Iterator[Draft]:
+    """What is left of `torch.cuda` when every rule has had its say: nothing is passed over in silence."""
+    claimed = {draft.node for draft in drafts}
+    claimed |= {node.func for node in claimed if isinstance(node, ast.Call)}
+    claimed |= {test.func for test in context.guards.tests() if isinstance(test, ast.Call)}
+    claimed |= {use.node for use in context.module.uses if _is_settled_part(context, use.node)}
+    for use in context.module.uses:
+        if (use.name == "torch.cuda" or use.name.startswith("torch.cuda.")) and use.node not in claimed:
+            called = context.guards.tests_availability(context.module.call_of(use.node) or use.node)
+            if not called:
+                yield Draft(rule, use.node, Role.BLOCKS, message=rule.message.replace("{name}", use.name))
+
+
+def _is_settled_part(context: Context, node: ast.expr) -> bool:
+    """`torch.cuda.amp` in the middle of a claimed chain is no use of its own."""
+    return isinstance(context.module.parents.get(node), ast.Attribute)
+
+
+def match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module, list[Finding]]:
+    """The parsed module and its findings of `rules`, in source order.
+
+    All shipped rules take part in settling what can move, so that leaving one out never makes a half-migration:
+    a chain with a finding outside `rules` keeps no edits. Raises SyntaxError or ValueError when `source` does not parse.
+    """
+    module = Module(source)
+    context = Context(module, project)
+    everything = {rule.code: rule for rule in (*catalog.load().rules, *rules)}
+    by_name = {rule.name: rule for rule in everything.values()}
+    drafts = list(_drafts(context, list(everything.values())))
+    drafts.extend(_unclaimed(context, drafts, by_name[NAMESPACE]))
+    found = settle(context, drafts, by_name[AVAILABILITY], by_name[COMPARISON])
+    selected = {rule.code for rule in rules}
+    broken = {f.chain for f in found if f.edits and f.code not in selected and f.chain is not None}
+    return module, [_unchained(f) if f.chain in broken and f.edits else f for f in found if f.code in selected]
+
+
+def _unchained(finding: Finding) -> Finding:
+    reason = "it can only move together with a finding of a rule that is not selected"
+    return replace(finding, edits=(), safety=Safety.MANUAL, reason=reason)
+
+
+def findings(source: str, project: Project, rules: Sequence[Rule]) -> list[Finding]:
+    """The findings of `rules` in `source`, in source order; see `match`."""
+    return match(source, project, rules)[1]

@@ -1,0 +1,574 @@
+"""The libcst side of rewriting: edits by span become changes of the concrete syntax tree."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+from tpuport.errors import TpuportError
+from tpuport.hoist import Hoisted, Insertion
+from tpuport.imports import ImportPlan, Rebind
+from tpuport.model import (
+    DropArgument,
+    Edit,
+    GuardStatement,
+    InsertArgument,
+    RemoveStatement,
+    Rename,
+    Replace,
+    SetArgument,
+    SetAttribute,
+    Span,
+)
+from tpuport.precedence import fit
+
+HOLE = re.compile(r"\{(\d)\}")
+HOLE_NAME = "tpuport_hole_{}_"
+COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+NodeT = TypeVar("NodeT", bound=cst.CSTNode)
+
+
+def _span(place: CodeRange) -> Span:
+    return Span(place.start.line, place.start.column, place.end.line, place.end.column)
+
+
+@dataclass(slots=True)
+class _Style:
+    """How the file writes: quotes and width."""
+
+    quote: str
+    width: int
+    torch: str
+    config: cst.PartialParserConfig
+
+    def expression(self, text: str) -> cst.BaseExpression:
+        """Parse generated code in the file's own quotes, with torch under its local name."""
+        if self.quote == "'":
+            text = text.replace('"', "'")
+        node = cst.parse_expression(text, config=self.config)
+        if self.torch == "torch":
+            return node
+        renamed = node.visit(_RenameTorch(self.torch))
+        assert isinstance(renamed, cst.BaseExpression)
+        return renamed
+
+
+class _RenameTorch(cst.CSTTransformer):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def visit_Attribute_attr(self, node: cst.Attribute) -> None:
+        """Attributes are looked at from their root only."""
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        """Put the local name at the root of a chain."""
+        if isinstance(original_node.value, cst.Name) and original_node.value.value == "torch":
+            return updated_node.with_changes(value=cst.Name(self.name))
+        return updated_node
+
+
+class _FillHoles(cst.CSTTransformer):
+    def __init__(self, parts: list[cst.BaseExpression]) -> None:
+        self.parts = {HOLE_NAME.format(number): part for number, part in enumerate(parts)}
+        self.stack: list[cst.CSTNode] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.stack.append(node)
+        return True
+
+    def on_leave(  # type: ignore[override]
+        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
+    ) -> cst.CSTNode:
+        self.stack.pop()
+        if isinstance(original_node, cst.Name) and original_node.value in self.parts:
+            part = self.parts[original_node.value]
+            return fit(part, self.stack[-1], original_node) if self.stack else part
+        return updated_node
+
+
+def _is_guard(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.If) and node.orelse is None and isinstance(node.test, cst.Call)
+
+
+@dataclass(slots=True)
+class _Work:
+    """The edits by the span of the node that they change."""
+
+    expressions: dict[Span, list[Edit]] = field(default_factory=dict)
+    guards: dict[Span, str] = field(default_factory=dict)
+    removals: set[Span] = field(default_factory=set)
+    insertions: dict[Span, list[Insertion]] = field(default_factory=dict)
+    rebinds: dict[Span, list[Rebind]] = field(default_factory=dict)
+    holes: set[Span] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, edits: Sequence[Edit], hoisted: Hoisted, plan: ImportPlan) -> "_Work":
+        """Sort the edits."""
+        work = cls()
+        for edit in edits:
+            if isinstance(edit, GuardStatement):
+                work.guards[edit.span] = edit.condition
+            elif isinstance(edit, RemoveStatement):
+                work.removals.add(edit.span)
+            else:
+                work.expressions.setdefault(edit.span, []).append(edit)
+                work.holes.update(getattr(edit, "holes", ()))
+        for insertion in hoisted.insertions:
+            work.insertions.setdefault(insertion.anchor, []).append(insertion)
+        for rebind in plan.rebinds:
+            work.rebinds.setdefault(rebind.span, []).append(rebind)
+        return work
+
+
+_ORDER = (Rename, SetAttribute, DropArgument, InsertArgument, SetArgument, Replace)
+
+
+class _Rewriter(cst.CSTTransformer):
+    def __init__(self, work: _Work, hoisted: Hoisted, plan: ImportPlan, style: _Style) -> None:
+        self.work = work
+        self.hoisted = hoisted
+        self.plan = plan
+        self.style = style
+        self.positions: dict[cst.CSTNode, CodeRange] = {}
+        self.stack: list[cst.CSTNode] = []
+        self.parts: dict[Span, cst.BaseExpression] = {}
+        self.done: set[Span] = set()
+        self.guards: set[int] = set()
+        self.removed: set[int] = set()
+        self.touched = 0
+        self._marks: list[int] = []
+
+    def span(self, node: cst.CSTNode) -> Span | None:
+        """Where a node stood; a parenthesised tuple counts with its parentheses, as in `ast`."""
+        place = self.positions.get(node)
+        if place is None:
+            return None
+        span = _span(place)
+        if isinstance(node, cst.Tuple | cst.GeneratorExp) and node.lpar:
+            return Span(span.line, span.column - 1, span.end_line, span.end_column + 1)
+        return span
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.stack.append(node)
+        if isinstance(node, cst.BaseStatement):
+            self._marks.append(self.touched)
+        return True
+
+    def on_leave(  # type: ignore[override]
+        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
+    ) -> "cst.CSTNode | cst.RemovalSentinel | cst.FlattenSentinel[cst.CSTNode]":
+        self.stack.pop()
+        span = self.span(original_node)
+        if isinstance(original_node, cst.BaseExpression) and span is not None:
+            return self._expression(original_node, updated_node, span)
+        if isinstance(original_node, cst.SimpleStatementSuite):
+            return self._suite(original_node, updated_node)
+        if isinstance(original_node, cst.SimpleStatementLine):
+            return self._line(original_node, updated_node, self.touched > self._marks.pop())
+        if isinstance(original_node, cst.BaseCompoundStatement):
+            self._marks.pop()
+            return self._inserted(self._whole_span(original_node, span), [updated_node])
+        if isinstance(original_node, cst.IndentedBlock | cst.Module):
+            return self._block(original_node, updated_node)
+        return updated_node
+
+    # Expressions
+
+    def _expression(self, original: cst.BaseExpression, updated: cst.CSTNode, span: Span) -> cst.CSTNode:
+        assert isinstance(updated, cst.BaseExpression)
+        edits = self.work.expressions.get(span, ())
+        if edits and self._is_outermost(original, span):
+            for edit in sorted(edits, key=lambda e: _ORDER.index(type(e))):
+                updated = self._apply(edit, updated, span)
+            self.done.add(span)
+            self.touched += 1
+            if original.lpar and not updated.lpar:
+                updated = updated.with_changes(lpar=original.lpar, rpar=original.rpar)
+            elif self.stack:
+                updated = fit(updated, self.stack[-1], original)
+        if span in self.work.holes:
+            self.parts[span] = updated
+        return updated
+
+    def _is_outermost(self, original: cst.BaseExpression, span: Span) -> bool:
+        """Of nodes with the same span, the outer one is edited."""
+        return not (self.stack and isinstance(self.stack[-1], cst.BaseExpression) and self.span(self.stack[-1]) == span)
+
+    def _fill(self, edit: Replace | SetArgument, span: Span, current: cst.BaseExpression) -> cst.BaseExpression:
+        self.parts[span] = current if span in edit.holes else self.parts.get(span, current)
+        parts = [self.parts[hole] for hole in edit.holes]
+        text = HOLE.sub(lambda found: HOLE_NAME.format(found[1]), self.hoisted.fill(edit.span, edit.template))
+        filled = self.style.expression(text).visit(_FillHoles(parts))
+        assert isinstance(filled, cst.BaseExpression)
+        return filled
+
+    def _apply(self, edit: Edit, node: cst.BaseExpression, span: Span) -> cst.BaseExpression:
+        match edit:
+            case Rename():
+                text = self.plan.texts[edit.span]
+                return node if text is None else cst.parse_expression(text)
+            case SetAttribute(name=name):
+                assert isinstance(node, cst.Attribute)
+                return node.with_deep_changes(node.attr, value=name)
+            case Replace():
+                return self._fill(edit, span, node)
+        assert isinstance(node, cst.Call)
+        match edit:
+            case DropArgument(argument=argument):
+                return self._drop(node, argument)
+            case InsertArgument(template=template):
+                value = self.style.expression(self.hoisted.fill(edit.span, template))
+                first = cst.Arg(value, comma=COMMA) if node.args else cst.Arg(value)
+                return node.with_changes(args=[first, *node.args])
+            case SetArgument():
+                return self._set(node, edit, span)
+        raise AssertionError(edit)
+
+    def _drop(self, call: cst.Call, argument: Span) -> cst.Call:
+        kept = [arg for arg in call.args if not self._stood_at(arg, argument)]
+        if kept and len(kept) < len(call.args) and kept[-1] is not call.args[-1]:
+            kept[-1] = kept[-1].with_changes(comma=call.args[-1].comma)
+        return call.with_changes(args=kept)
+
+    def _stood_at(self, arg: cst.Arg, argument: Span) -> bool:
+        return self.parts.get(argument) is arg.value
+
+    def _set(self, call: cst.Call, edit: SetArgument, span: Span) -> cst.Call:
+        value = self._fill(edit, span, call)
+        args = list(call.args)
+        for index, arg in enumerate(args):
+            if arg.keyword is not None and arg.keyword.value == edit.name:
+                args[index] = arg.with_changes(value=value)
+                return call.with_changes(args=args)
+        equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+        new = cst.Arg(value, cst.Name(edit.name), equal=equal)
+        if args:
+            last = args[-1]
+            if isinstance(last.comma, cst.Comma):
+                new = new.with_changes(comma=last.comma)
+                args[-1] = last.with_changes(comma=self._separator(call))
+            else:
+                args[-1] = last.with_changes(comma=COMMA)
+        return call.with_changes(args=[*args, new])
+
+    def _separator(self, call: cst.Call) -> cst.Comma:
+        """The comma between the arguments of a call that ends in one."""
+        commas = [arg.comma for arg in call.args[:-1] if isinstance(arg.comma, cst.Comma)]
+        if commas and not any(isinstance(c, cst.Comment) for c in _walk(commas[0])):
+            return commas[0]
+        opening = call.whitespace_before_args
+        if isinstance(opening, cst.ParenthesizedWhitespace):
+            return cst.Comma(whitespace_after=opening.with_changes(first_line=cst.TrailingWhitespace(), empty_lines=[]))
+        return COMMA
+
+    # Statements
+
+    def _line(
+        self, original: cst.SimpleStatementLine, updated: cst.CSTNode, touched: bool
+    ) -> "cst.CSTNode | cst.FlattenSentinel[cst.CSTNode]":
+        assert isinstance(updated, cst.SimpleStatementLine)
+        going = [span for span in map(self.span, original.body) if span in self.work.removals]
+        self.done.update(span for span in going if span is not None)
+        if going and len(going) == len(original.body):
+            self.removed.add(id(updated))
+            return updated
+        if going:
+            pairs = zip(original.body, updated.body, strict=True)
+            body = [new for old, new in pairs if self.span(old) not in self.work.removals]
+            body[-1] = body[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+            return updated.with_changes(body=body)
+        if touched:
+            updated = self._wrapped(updated)
+        lines = self._small_statements(original, updated.body)
+        if lines is None:
+            updated = self._rebound(original, updated)
+            span = self.span(original)
+            return self._inserted(self.span(original.body[0]) or span, [updated])
+        first, last = lines[0], lines[-1]
+        first = first.with_changes(leading_lines=updated.leading_lines)
+        lines[0] = first
+        if len(lines) == 1:
+            last = first
+        lines[-1] = _with_trailing(last, updated.trailing_whitespace)
+        for line in lines:
+            if _is_guard(line):
+                self.guards.add(id(line))
+        return self._inserted(self.span(original.body[0]), list(lines))
+
+    def _small_statements(
+        self, original: cst.SimpleStatementLine | cst.SimpleStatementSuite, body: Sequence[cst.BaseSmallStatement]
+    ) -> list[cst.SimpleStatementLine | cst.If] | None:
+        """One statement a line, guarded where asked for; None when no statement of the line is."""
+        spans = [self.span(statement) for statement in original.body]
+        if not any(span in self.work.guards for span in spans):
+            return None
+        lines: list[cst.SimpleStatementLine | cst.If] = []
+        for span, statement in zip(spans, body, strict=True):
+            line = cst.SimpleStatementLine([statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])
+            if span is not None and span in self.work.guards:
+                self.done.add(span)
+                test = self.style.expression(self.work.guards[span])
+                lines.append(cst.If(test, cst.IndentedBlock([line])))
+            else:
+                lines.append(line)
+        return lines
+
+    def _suite(self, original: cst.SimpleStatementSuite, updated: cst.CSTNode) -> cst.CSTNode:
+        """`if x: statement` becomes a block when the statement needs a line of its own."""
+        assert isinstance(updated, cst.SimpleStatementSuite)
+        span = self.span(original.body[0])
+        lines = self._small_statements(original, updated.body)
+        removed = all(self.span(statement) in self.work.removals for statement in original.body)
+        if removed:
+            self.done.update(s for s in map(self.span, original.body) if s is not None)
+            return updated.with_changes(body=[cst.Pass()])
+        inserted = self.work.insertions.get(span) if span is not None else None
+        if lines is None and not inserted:
+            return updated
+        whole: list[cst.BaseStatement] = [*(lines or [cst.SimpleStatementLine(updated.body)])]
+        if inserted:
+            whole = [*(self._hoisted(i, blank=False) for i in inserted), *whole]
+        header = updated.trailing_whitespace
+        return cst.IndentedBlock(whole, header=header)
+
+    def _whole_span(self, node: cst.CSTNode, span: Span | None) -> Span | None:
+        """A decorated definition begins at its first decorator."""
+        if span is not None and isinstance(node, cst.FunctionDef | cst.ClassDef) and node.decorators:
+            first = self.span(node.decorators[0].decorator)
+            if first is not None:
+                return Span(first.line, first.column, span.end_line, span.end_column)
+        return span
+
+    def _inserted(
+        self, span: Span | None, nodes: list[cst.CSTNode]
+    ) -> "cst.CSTNode | cst.FlattenSentinel[cst.CSTNode]":
+        insertions = self.work.insertions.get(span, ()) if span is not None else ()
+        before = [self._hoisted(i, blank=False) for i in insertions if not i.after]
+        after = [self._hoisted(i, blank=number == 0) for number, i in enumerate(i for i in insertions if i.after)]
+        whole = [*before, *nodes, *after]
+        return whole[0] if len(whole) == 1 else cst.FlattenSentinel(whole)
+
+    def _hoisted(self, insertion: Insertion, *, blank: bool) -> cst.SimpleStatementLine:
+        value = self.style.expression(insertion.value)
+        line = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(insertion.name))], value)])
+        return self._wrapped(line.with_changes(leading_lines=[cst.EmptyLine(indent=False)] if blank else []))
+
+    def _wrapped(self, line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
+        """A conditional expression that makes its line too long is broken before `if` and `else`."""
+        depth = sum(isinstance(node, cst.IndentedBlock) for node in self.stack)
+        statement = line.body[0]
+        value = getattr(statement, "value", None)
+        if len(line.body) != 1 or not isinstance(value, cst.IfExp) or value.lpar:
+            return line
+        code = cst.Module([]).code_for_node(cst.SimpleStatementLine(line.body)).rstrip()
+        if "\n" in code or 4 * depth + len(code) <= self.style.width:
+            return line
+        inner = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    "))
+        outer = cst.ParenthesizedWhitespace(indent=True)
+        broken = value.with_changes(
+            whitespace_before_if=inner,
+            whitespace_before_else=inner,
+            lpar=[cst.LeftParen(whitespace_after=inner)],
+            rpar=[cst.RightParen(whitespace_before=outer)],
+        )
+        return line.with_changes(body=[statement.with_changes(value=broken)])
+
+    def _rebound(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
+        span = self.span(original.body[0])
+        rebinds = self.work.rebinds.get(span, []) if span is not None else []
+        if not rebinds:
+            return updated
+        statements = [part for s in updated.body for part in _rebind(s, rebinds)]
+        body = [s.with_changes(semicolon=cst.MaybeSentinel.DEFAULT) for s in statements]
+        return updated.with_changes(body=body)
+
+    def _block(self, original: cst.IndentedBlock | cst.Module, updated: cst.CSTNode) -> cst.CSTNode:
+        """Take out removed statements, keep their comments, and join guards that follow one another."""
+        assert isinstance(updated, cst.IndentedBlock | cst.Module)
+        body: list[cst.BaseStatement] = []
+        pending: list[cst.EmptyLine] = []
+        for statement in updated.body:
+            if id(statement) in self.removed:
+                assert isinstance(statement, cst.SimpleStatementLine)
+                pending += [line for line in statement.leading_lines if line.comment or not body]
+                if statement.trailing_whitespace.comment:
+                    pending.append(cst.EmptyLine(comment=statement.trailing_whitespace.comment))
+                continue
+            if pending:
+                statement = statement.with_changes(leading_lines=[*pending, *statement.leading_lines])  # noqa: PLW2901
+                pending = []
+            if body and id(statement) in self.guards and id(body[-1]) in self.guards and self._joins(body[-1], statement):
+                body[-1] = self._joined(body[-1], statement)
+            else:
+                body.append(statement)
+        changes: dict[str, object] = {"body": body or [cst.SimpleStatementLine([cst.Pass()])]}
+        if isinstance(original, cst.Module):
+            changes = {"body": body}
+        if pending:
+            changes["footer"] = [*pending, *updated.footer]
+        return updated.with_changes(**changes)
+
+    def _joins(self, first: cst.BaseStatement, second: cst.BaseStatement) -> bool:
+        assert isinstance(first, cst.If)
+        assert isinstance(second, cst.If)
+        return first.test.deep_equals(second.test) and not second.leading_lines
+
+    def _joined(self, first: cst.BaseStatement, second: cst.BaseStatement) -> cst.If:
+        assert isinstance(first, cst.If)
+        assert isinstance(second, cst.If)
+        joined = first.with_changes(body=first.body.with_changes(body=[*first.body.body, *second.body.body]))
+        self.guards.add(id(joined))
+        return joined
+
+
+def _walk(node: cst.CSTNode) -> list[cst.CSTNode]:
+    return [node, *(inner for child in node.children for inner in _walk(child))]
+
+
+def _with_trailing(line: cst.SimpleStatementLine | cst.If, trailing: cst.TrailingWhitespace) -> cst.CSTNode:
+    if isinstance(line, cst.SimpleStatementLine):
+        return line.with_changes(trailing_whitespace=trailing)
+    inner = line.body.body[-1]
+    return line.with_deep_changes(inner, trailing_whitespace=trailing)
+
+
+def _dotted(name: str) -> cst.Attribute | cst.Name:
+    node = cst.parse_expression(name)
+    assert isinstance(node, cst.Attribute | cst.Name)
+    return node
+
+
+def _rebind(statement: cst.BaseSmallStatement, rebinds: list[Rebind]) -> list[cst.BaseSmallStatement]:
+    """An import statement with some of its names re-pointed; names that part company get a statement of their own."""
+    origins = {rebind.name: rebind.origin for rebind in rebinds}
+    if isinstance(statement, cst.Import):
+        aliases = [a.with_changes(name=_dotted(origins.get(_local(a), a.evaluated_name))) for a in statement.names]
+        return [statement.with_changes(names=aliases)]
+    if not isinstance(statement, cst.ImportFrom) or isinstance(statement.names, cst.ImportStar):
+        return [statement]
+    moved = [a for a in statement.names if _local(a) in origins]
+    kept = [a for a in statement.names if _local(a) not in origins]
+    result: list[cst.BaseSmallStatement] = []
+    if kept:
+        result.append(statement.with_changes(names=_closed(statement.names, kept)))
+    by_package: dict[str, list[cst.ImportAlias]] = {}
+    for alias in moved:
+        package, _, leaf = origins[_local(alias)].rpartition(".")
+        renamed = alias.with_changes(name=cst.Name(leaf))
+        if leaf != alias.evaluated_name and alias.asname is None:
+            renamed = renamed.with_changes(asname=cst.AsName(cst.Name(alias.evaluated_name)))
+        by_package.setdefault(package, []).append(renamed)
+    for package, aliases in by_package.items():
+        names = aliases if not kept and len(by_package) == 1 else _closed([], aliases)
+        result.append(statement.with_changes(module=_dotted(package), names=names))
+        if kept or len(by_package) > 1:
+            result[-1] = result[-1].with_changes(lpar=None, rpar=None)
+    return result
+
+
+def _closed(old: Sequence[cst.ImportAlias], names: list[cst.ImportAlias]) -> list[cst.ImportAlias]:
+    """The names with commas between them, and after the last one as there was before."""
+    last = old[-1].comma if old else cst.MaybeSentinel.DEFAULT
+    between = [n if isinstance(n.comma, cst.Comma) else n.with_changes(comma=COMMA) for n in names[:-1]]
+    return [*between, names[-1].with_changes(comma=last)]
+
+
+def _local(alias: cst.ImportAlias) -> str:
+    name = alias.evaluated_alias or alias.evaluated_name
+    return name if alias.asname else name.partition(".")[0]
+
+
+def _style(module: cst.Module, source: str, torch: str, width: int) -> _Style:
+    quote = "'" if source.count("'") > source.count('"') else '"'
+    return _Style(quote, width, torch, module.config_for_parsing)
+
+
+def apply(
+    source: str, edits: Sequence[Edit], hoisted: Hoisted, plan: ImportPlan, torch: str, width: int
+) -> str:
+    """The text with all edits made. Raises TpuportError when one finds no place: then none may be used."""
+    wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
+    work = _Work.of(edits, hoisted, plan)
+    for edit in edits:
+        if isinstance(edit, DropArgument):
+            work.holes.add(edit.argument)
+    rewriter = _Rewriter(work, hoisted, plan, _style(wrapper.module, source, torch, width))
+    rewriter.positions = dict(wrapper.resolve(PositionProvider))  # type: ignore[arg-type]
+    text = wrapper.module.visit(rewriter).code
+    wanted = {*work.expressions, *work.guards, *work.removals}
+    if missing := wanted - rewriter.done:
+        span = min(missing)
+        raise TpuportError(f"line {span.line}, column {span.column + 1}: the rewriter finds no such expression")
+    return text
+
+
+class _DropImports(cst.CSTTransformer):
+    def __init__(self, unused: dict[int, set[str]], positions: dict[cst.CSTNode, CodeRange]) -> None:
+        self.unused = unused
+        self.positions = positions
+
+    def _kept(self, node: cst.Import | cst.ImportFrom, names: Sequence[cst.ImportAlias]) -> list[cst.ImportAlias]:
+        place = self.positions.get(node)
+        dropped = self.unused.get(place.start.line, set()) if place else set()
+        return [alias for alias in names if _local(alias) not in dropped]
+
+    def _left(
+        self, original: cst.Import | cst.ImportFrom, updated: cst.Import | cst.ImportFrom
+    ) -> "cst.BaseSmallStatement | cst.RemovalSentinel":
+        if isinstance(original.names, cst.ImportStar):
+            return updated
+        kept = self._kept(original, original.names)
+        if not kept:
+            return cst.RemovalSentinel.REMOVE
+        if len(kept) == len(original.names):
+            return updated
+        return updated.with_changes(names=_closed(original.names, kept))
+
+    def leave_Import(
+        self, original_node: cst.Import, updated_node: cst.Import
+    ) -> "cst.BaseSmallStatement | cst.RemovalSentinel":
+        """Drop what is unused."""
+        return self._left(original_node, updated_node)
+
+    def leave_ImportFrom(
+        self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom
+    ) -> "cst.BaseSmallStatement | cst.RemovalSentinel":
+        """Drop what is unused."""
+        return self._left(original_node, updated_node)
+
+
+def drop_imports(source: str, unused: Sequence[tuple[Span, str]]) -> str:
+    """The text without those imported names. An import with a comment on it stays."""
+    wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
+    lines = source.splitlines()
+    by_line: dict[int, set[str]] = {}
+    for span, name in unused:
+        if not any("#" in line for line in lines[span.line - 1 : span.end_line]):
+            by_line.setdefault(span.line, set()).add(name)
+    positions = dict(wrapper.resolve(PositionProvider))
+    return wrapper.module.visit(_DropImports(by_line, positions)).code  # type: ignore[arg-type]
+
+
+def import_torch(source: str) -> str:
+    """The text with `import torch` after its first block of imports, or before its first statement."""
+    module = cst.parse_module(source)
+    statement = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name("torch"))])])
+    at = 0
+    for index, line in enumerate(module.body):
+        is_simple = isinstance(line, cst.SimpleStatementLine)
+        if is_simple and isinstance(line.body[0], cst.Import | cst.ImportFrom):  # type: ignore[union-attr,index]
+            at = index + 1
+        elif not (is_simple and index == 0 and isinstance(line.body[0], cst.Expr)):  # type: ignore[union-attr,index]
+            break
+        elif at == 0:
+            at = 1
+    body = list(module.body)
+    if at == 0 and body:
+        statement = statement.with_changes(leading_lines=body[0].leading_lines)  # type: ignore[attr-defined]
+        body[0] = body[0].with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+    elif at == 1 and not isinstance(body[0].body[0], cst.Import | cst.ImportFrom):  # type: ignore[union-attr,index]
+        statement = statement.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+    return module.with_changes(body=[*body[:at], statement, *body[at:]]).code
