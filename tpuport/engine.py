@@ -312,7 +312,8 @@ def _until_broken(chunks: deque[Sequence[Path]], task: Task, workers: int) -> Ge
     pool = ProcessPoolExecutor(workers, _context(), _start_worker, (task,))
     finished = False
     try:
-        futures = deque(pool.submit(_settle_chunk, chunk) for chunk in chunks)
+        with _no_interrupt():
+            futures = deque(pool.submit(_settle_chunk, chunk) for chunk in chunks)
         while futures:
             try:
                 outcomes = futures[0].result()
@@ -329,6 +330,19 @@ def _until_broken(chunks: deque[Sequence[Path]], task: Task, workers: int) -> Ge
             for worker in set(multiprocessing.active_children()) - others:
                 worker.terminate()
         pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Put Ctrl-C off: processes started in the block inherit that until they ignore it, and none is half started."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _context() -> "BaseContext":
