@@ -40,7 +40,9 @@ def _mapping(table: dict[str, Any], where: str) -> Mapping:
     if guard not in ("", "accelerator", "cuda"):
         raise ConfigError(f"{where} [map]: guard is {guard!r}", hint='valid: "accelerator", "cuda"')
     if not table.get("names"):
-        raise ConfigError(f"{where}: [map.names] is empty", hint='write "old.qualified.name" = "new.name", or "" to report')
+        raise ConfigError(
+            f"{where}: [map.names] is empty", hint='write "old.qualified.name" = "new.name", or "" to report'
+        )
     return Mapping(
         names=dict(table["names"]),
         guard=guard,
@@ -115,7 +117,7 @@ class Catalog:
         return found
 
     def select(self, select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[Rule, ...]:
-        """The rules whose code starts with, or whose name is, one of `select` (all if empty), less those of `ignore`."""
+        """The rules whose code starts with, or whose name is, one of `select` (empty: all), less those of `ignore`."""
         chosen = set().union(*map(self._matching, select)) if select else {rule.code for rule in self.rules}
         chosen -= set().union(*map(self._matching, ignore))
         return tuple(rule for rule in self.rules if rule.code in chosen)

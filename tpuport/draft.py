@@ -32,10 +32,10 @@ class Draft:
     node: ast.AST
     role: Role
     edits: tuple[Edit, ...] = ()
-    own_guard: tuple[Edit, ...] = ()
-    """Puts the construct under a test for CUDA of its own; applied unless a test around it stays."""
     message: str = ""
     reason: str = ""
+    own_guard: tuple[Edit, ...] = ()
+    """Puts the construct under a test for CUDA of its own; applied unless a test around it stays."""
     safety: Safety | None = None
     severity: Severity | None = None
     min_torch: str | None = None

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator
 
+from tpuport.analysis.calls import is_unpacked
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import DropArgument, Edit, GuardStatement, Mapping, Rename, Replace, Rule, SetArgument, Severity
 
@@ -19,9 +20,11 @@ class Table:
     def drafts(self, context: Context) -> Iterator[Draft]:
         """A draft for every use of a name in the table; the longest name wins."""
         for use in context.module.uses:
-            node, name = use.node, use.name
+            node: ast.expr = use.node
+            name = use.name
             while name not in self._rules and isinstance(node, ast.Attribute):
-                node, name = node.value, context.module.qualified(node.value)
+                node = node.value
+                name = context.module.qualified(node)
             if name in self._rules:
                 yield _draft(context, self._rules[name], node, name)
 
@@ -44,9 +47,8 @@ def _draft(context: Context, rule: Rule, node: ast.expr, name: str) -> Draft:
     if call is None:
         reason = "it is passed on without being called, so its call can not be guarded"
         return Draft(rule, node, Role.BLOCKS, message=message, reason=reason)
-    if any(isinstance(argument, ast.Starred) for argument in call.args) or any(k.arg is None for k in call.keywords):
-        if mapping.set_arguments or mapping.drop_arguments:
-            return Draft(rule, node, Role.BLOCKS, message=message, reason="its arguments are unpacked from a variable")
+    if is_unpacked(call) and (mapping.set_arguments or mapping.drop_arguments):
+        return Draft(rule, node, Role.BLOCKS, message=message, reason="its arguments are unpacked from a variable")
     edits = (*rename, *_argument_edits(context, mapping, call))
     return _guarded(context, Draft(rule, node, role, edits, message), mapping, call)
 

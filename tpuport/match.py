@@ -36,24 +36,26 @@ def _unclaimed(context: Context, drafts: Sequence[Draft], rule: Rule) -> Iterato
     claimed = {draft.node for draft in drafts}
     claimed |= {node.func for node in claimed if isinstance(node, ast.Call)}
     claimed |= {test.func for test in context.guards.tests() if isinstance(test, ast.Call)}
-    claimed |= {use.node for use in context.module.uses if _is_settled_part(context, use.node)}
     for use in context.module.uses:
-        if (use.name == "torch.cuda" or use.name.startswith("torch.cuda.")) and use.node not in claimed:
-            called = context.guards.tests_availability(context.module.call_of(use.node) or use.node)
-            if not called:
-                yield Draft(rule, use.node, Role.BLOCKS, message=rule.message.replace("{name}", use.name))
+        if (use.name == "torch.cuda" or use.name.startswith("torch.cuda.")) and not claimed.intersection(
+            _chain(use.node)
+        ):
+            yield Draft(rule, use.node, Role.BLOCKS, message=rule.message.replace("{name}", use.name))
 
 
-def _is_settled_part(context: Context, node: ast.expr) -> bool:
-    """`torch.cuda.amp` in the middle of a claimed chain is no use of its own."""
-    return isinstance(context.module.parents.get(node), ast.Attribute)
+def _chain(node: ast.expr) -> Iterator[ast.expr]:
+    """An attribute chain and what it begins with: `a.b.c`, `a.b`, `a`."""
+    yield node
+    while isinstance(node, ast.Attribute):
+        node = node.value
+        yield node
 
 
 def match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module, list[Finding]]:
     """The parsed module and its findings of `rules`, in source order.
 
     All shipped rules take part in settling what can move, so that leaving one out never makes a half-migration:
-    a chain with a finding outside `rules` keeps no edits. Raises SyntaxError or ValueError when `source` does not parse.
+    a chain with a finding outside `rules` keeps no edits. Raises SyntaxError or ValueError when it does not parse.
     """
     module = Module(source)
     context = Context(module, project)

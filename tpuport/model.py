@@ -1,4 +1,4 @@
-"""The types that flow from matching to output: spans, edits, findings, rules and outcomes. All frozen, all picklable."""
+"""The types that flow from matching to output: spans, edits, findings, rules, outcomes. Frozen and picklable."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -55,7 +55,8 @@ class Replace:
     """Replace the expression at `span` by `template`.
 
     `{0}`, `{1}`… stand for the expressions at `holes`, with whatever edits fall inside them;
-    `{device}`, `{device.type}` and `{autocast_dtype}` stand for hoisted variables (see `tpuport.hoist`).
+    `{device}`, `{device.type}` and `{autocast_dtype}` stand for hoisted variables; `{new device}` and
+    `{new device.type}` for the value of a variable that may itself serve as one (see `tpuport.rewrite.hoist`).
     """
 
     span: Span

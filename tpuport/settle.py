@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tpuport.analysis.guards import compares_with_cuda, conditions
+from tpuport.analysis.guards import conditions
 from tpuport.analysis.module import dotted
 from tpuport.checks.device_comparison import subject, type_of_device
 from tpuport.draft import Context, Draft, Role
@@ -152,7 +152,8 @@ class Settlement:
         blocks = chain.with_role(Role.BLOCKS)
         if blocks:
             first = min(blocks, key=lambda draft: self._position(draft.node))
-            return f"line {self.module.span(first.node).line} has no counterpart that is certain: {first.message or first.rule.message}"
+            line = self.module.span(first.node).line
+            return f"line {line} has no counterpart that is certain: {first.message or first.rule.message}"
         if chain.suspects:
             return f"line {self.module.span(chain.suspects[0]).line} calls CUDA-only code"
         moves = chain.with_role(Role.MOVES)
@@ -197,7 +198,11 @@ class Settlement:
                 if name == "enabled" and "Scaler" in dotted(call.func):
                     return "a gradient scaler works on CUDA only"
                 return ""
-            case ast.Call(func=func) if node in parent.args and dotted(func).rpartition(".")[2] in {*OUTPUT_CALLS, "bool", "format"}:
+            case ast.Call(func=func) if node in parent.args and dotted(func).rpartition(".")[2] in {
+                *OUTPUT_CALLS,
+                "bool",
+                "format",
+            }:
                 return ""
         return "its value is handed on, and where it goes is not known"
 
@@ -206,17 +211,19 @@ class Settlement:
             self._chain_of[id(draft)] = chain.number
         for test in chain.tests:
             rule = self.availability if self.context.guards.tests_availability(test) else self.comparison
-            draft = Draft(rule, test, Role.MOVES, (self._test_edit(test),), safety=self._safety(test))
+            unsafe = self._why_unsafe(test)
+            draft = Draft(rule, test, Role.MOVES, (self._test_edit(test),), reason=unsafe)
+            draft.safety = Safety.UNSAFE if unsafe else None
             self._chain_of[id(draft)] = chain.number
             self.drafts.append(draft)
 
-    def _safety(self, test: ast.expr) -> Safety | None:
+    def _why_unsafe(self, test: ast.expr) -> str:
         if self.context.guards.tests_availability(test):
-            return None
-        if OTHER_DEVICES.search(self.module.source):
-            return Safety.UNSAFE
+            return ""
+        if other := OTHER_DEVICES.search(self.module.source):
+            return f"the file also speaks of {other[1]!r} devices, for which the answer would change too"
         text = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq | ast.NotEq) and not _is_type(test)
-        return Safety.UNSAFE if text and "cuda:" in self.module.source else None
+        return "a numbered CUDA device would now take the branch too" if text and "cuda:" in self.module.source else ""
 
     def _test_edit(self, test: ast.expr) -> Edit:
         module = self.module
@@ -251,9 +258,9 @@ class Settlement:
             available = self.context.guards.tests_availability(test)
             if moves and available:
                 severity = Severity.ERROR
-            elif chain.with_role(Role.CUDA_ONLY) and not chain.with_role(Role.BLOCKS):
-                severity = Severity.INFO
-            elif not available and (chain.drafts or chain.suspects):
+            elif (chain.with_role(Role.CUDA_ONLY) and not chain.with_role(Role.BLOCKS)) or (
+                not available and (chain.drafts or chain.suspects)
+            ):
                 severity = Severity.INFO
             else:
                 severity = Severity.INFO if falls_back and chain.drafts else Severity.WARNING
@@ -305,4 +312,3 @@ def _is_type(test: ast.Compare) -> bool:
 def settle(context: Context, drafts: Iterable[Draft], availability: Rule, comparison: Rule) -> list[Finding]:
     """Turn the drafts of all checks into findings, with the tests for CUDA around them moved or kept."""
     return Settlement(context, list(drafts), availability, comparison).findings()
-

@@ -40,6 +40,7 @@ def test_result_compiles_and_stays(rule: Rule, example: Example) -> None:
 
 @pytest.mark.parametrize(("rule", "example"), examples(changed=False))
 def test_example_stays_unchanged(rule: Rule, example: Example) -> None:
+    assert rule.examples
     assert rewrite(example.before, project(example), RULES, unsafe=True).text == example.before
 
 

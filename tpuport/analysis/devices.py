@@ -55,8 +55,8 @@ def _literal(text: str) -> Index | None:
     return Index.GIVEN if re.fullmatch(r"cuda:\d+", text) else None
 
 
-def _prefix(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda:")
+def _is_text(node: ast.AST, *values: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value in values
 
 
 def cuda_device(module: Module, node: ast.AST) -> CudaDevice | None:
@@ -65,11 +65,13 @@ def cuda_device(module: Module, node: ast.AST) -> CudaDevice | None:
         case ast.Constant(value=str(text)):
             index = _literal(text)
             return CudaDevice(node, index, True) if index else None
-        case ast.JoinedStr(values=[first, *_]) if _prefix(first):
+        case ast.JoinedStr(values=[first, ast.FormattedValue()]) if _is_text(first, "cuda:"):
             return CudaDevice(node, Index.GIVEN, True)
-        case ast.Call(func=ast.Attribute(value=base, attr="format")) if _prefix(base):
+        case ast.Call(func=ast.Attribute(value=base, attr="format")) if _is_text(base, "cuda:{}", "cuda:{0}"):
             return CudaDevice(node, Index.GIVEN, True)
-        case ast.BinOp(left=left, op=ast.Add() | ast.Mod()) if _prefix(left):
+        case ast.BinOp(left=left, op=ast.Add()) if _is_text(left, "cuda:"):
+            return CudaDevice(node, Index.GIVEN, True)
+        case ast.BinOp(left=left, op=ast.Mod()) if _is_text(left, "cuda:%d", "cuda:%s", "cuda:%i"):
             return CudaDevice(node, Index.GIVEN, True)
         case ast.Call() if module.callee(node) == "torch.device":
             return _constructed(module, node)
@@ -123,9 +125,9 @@ def outer(module: Module, node: ast.expr) -> ast.expr:
     """The expression whose value is `node`'s: out of the arms of conditional expressions and of `or`."""
     while True:
         parent = module.parents.get(node)
-        if isinstance(parent, ast.IfExp) and node is not parent.test:
-            node = parent
-        elif isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.Or):
+        if (isinstance(parent, ast.IfExp) and node is not parent.test) or (
+            isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.Or)
+        ):
             node = parent
         else:
             return node
@@ -252,8 +254,10 @@ def _used_as_device(module: Module, node: ast.Name) -> bool:
         call = module.parents[parent]
         assert isinstance(call, ast.Call)
         return parent.arg is not None and _takes_device(module, call, parent.arg)
-    return isinstance(parent, ast.Call) and value in parent.args and _takes_device(
-        module, parent, parent.args.index(value)
+    return (
+        isinstance(parent, ast.Call)
+        and value in parent.args
+        and _takes_device(module, parent, parent.args.index(value))
     )
 
 

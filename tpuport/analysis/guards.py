@@ -1,6 +1,7 @@
 """Which conditions hold where: the tests that dominate a node, and what they say about the accelerator."""
 
 import ast
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -45,9 +46,15 @@ def ends_block(module: Module, body: list[ast.stmt]) -> bool:
         return True
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
         return (module.callee(last.value) or dotted(last.value.func)) in TERMINATORS
-    return isinstance(last, ast.If) and bool(last.orelse) and all(
-        ends_block(module, part) for part in (last.body, last.orelse)
+    return (
+        isinstance(last, ast.If)
+        and bool(last.orelse)
+        and all(ends_block(module, part) for part in (last.body, last.orelse))
     )
+
+
+def _until(nodes: list[ast.expr], end: ast.AST) -> Iterator[ast.expr]:
+    return itertools.takewhile(lambda node: node is not end, nodes)
 
 
 def _blocks(parent: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -74,11 +81,11 @@ def conditions(module: Module, node: ast.AST) -> Iterator[Condition]:
                 elif child is parent.orelse:
                     yield from atoms(test, False)
             case ast.BoolOp(op=op, values=values):
-                for value in values[: values.index(child)]:  # type: ignore[arg-type]
+                for value in _until(values, child):
                     yield from atoms(value, isinstance(op, ast.And))
             case ast.comprehension(ifs=ifs):
                 if child in ifs:
-                    for test in ifs[: ifs.index(child)]:  # type: ignore[arg-type]
+                    for test in _until(ifs, child):
                         yield from atoms(test, True)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 if child not in parent.generators:
@@ -123,7 +130,7 @@ ACCELERATOR_COMPARISON = {"cuda", "cuda:0"}
 
 
 def compares_with_cuda(node: ast.AST) -> bool | None:
-    """Whether a test of a device is true for CUDA (`d.type == 'cuda'`, `t.is_cuda`) or false (`!=`); None for others."""
+    """Whether a device test is true for CUDA (`d.type == 'cuda'`, `t.is_cuda`) or false (`!=`); None for others."""
     match node:
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             if isinstance(op, ast.Eq | ast.NotEq) and (_names_cuda(left) or _names_cuda(right)):
@@ -239,9 +246,5 @@ class Guards:
 
     def tests(self) -> list[ast.expr]:
         """Every test for CUDA in the module, in source order."""
-        return [
-            node
-            for node in self.module.nodes
-            if self.tests_availability(node)
-            or (isinstance(node, ast.expr) and compares_with_cuda(node) is not None)
-        ]
+        expressions = [node for node in self.module.nodes if isinstance(node, ast.expr)]
+        return [n for n in expressions if self.tests_availability(n) or compares_with_cuda(n) is not None]

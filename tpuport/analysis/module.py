@@ -137,7 +137,7 @@ class Module:
         return self.scopes[name].lookup(name.id)
 
     def qualified(self, node: ast.AST) -> str:
-        """The full name that an attribute chain or name has by the module's imports; empty when it has none for sure."""
+        """The full name that a chain or name has by the module's imports; empty when it has none for sure."""
         return canonical(self._qualified(node, 0))
 
     def _qualified(self, node: ast.AST, depth: int) -> str:

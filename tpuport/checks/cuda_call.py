@@ -41,7 +41,7 @@ def _draft(context: Context, rule: Rule, call: ast.Call, func: ast.Attribute) ->
             edits.append(DropArgument(span, context.module.span(device)))
         edits.append(InsertArgument(span, "{device}"))
     elif not (is_constant(device, 0) and context.project.selects_device):
-        edits.extend(_device_edits(context, call, device))
+        edits.extend(_device_edits(context, device))
     if len(call.args) > 1:
         second = context.module.span(call.args[1])
         edits += [DropArgument(span, second), SetArgument(span, "non_blocking", "{0}", (second,))]
@@ -81,7 +81,7 @@ def _from_torch(module: Module, receiver: ast.expr) -> bool:
     return isinstance(receiver, ast.Call) and module.callee(receiver).startswith("torch.")
 
 
-def _device_edits(context: Context, call: ast.Call, device: ast.expr) -> Iterator[Edit]:
+def _device_edits(context: Context, device: ast.expr) -> Iterator[Edit]:
     module = context.module
     span = module.span(device)
     if is_constant(device, 0):
@@ -101,7 +101,7 @@ def _may_be_none(context: Context, device: ast.expr) -> bool:
         return not text
     if isinstance(device, ast.Name) and _is_number_or_device(module, device):
         return False
-    return not any(_says_not_none(module, condition.test, condition.holds, text) for condition in conditions(module, device))
+    return not any(_says_not_none(condition.test, condition.holds, text) for condition in conditions(module, device))
 
 
 def _is_number_or_device(module: Module, name: ast.Name) -> bool:
@@ -114,19 +114,23 @@ def _is_number_or_device(module: Module, name: ast.Name) -> bool:
         value = binding.value
         if binding.kind is not Kind.ASSIGN or value is None:
             return False
-        known = isinstance(value, ast.Call) and (module.callee(value) or dotted(value.func)) in NUMBERS | {"torch.device"}
+        known = isinstance(value, ast.Call) and (module.callee(value) or dotted(value.func)) in NUMBERS | {
+            "torch.device"
+        }
         literal = isinstance(value, ast.Constant) and isinstance(value.value, int | str)
         if not (known or literal or cuda_device(module, value) or default_device_kind(module, value)):
             return False
     return True
 
 
-def _says_not_none(module: Module, test: ast.expr, holds: bool, text: str) -> bool:
+def _says_not_none(test: ast.expr, holds: bool, text: str) -> bool:
     if dotted(test) == text:
         return holds
     match test:
         case ast.Compare(left=left, ops=[op], comparators=[right]) if dotted(left) == text:
             if is_constant(right, None):
-                return isinstance(op, ast.IsNot | ast.NotEq) is holds and isinstance(op, ast.Is | ast.IsNot | ast.Eq | ast.NotEq)
+                return isinstance(op, ast.IsNot | ast.NotEq) is holds and isinstance(
+                    op, ast.Is | ast.IsNot | ast.Eq | ast.NotEq
+                )
             return holds and isinstance(op, ast.Gt | ast.GtE | ast.Lt | ast.LtE)
     return False

@@ -17,6 +17,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             continue
         call = module.call_of(use.node)
         if call is None or call.args or not {k.arg for k in call.keywords} <= GENERIC_ARGUMENTS:
-            yield Draft(rule, use.node, Role.BLOCKS, reason="only enable_timing and blocking exist on every accelerator")
+            yield Draft(
+                rule, use.node, Role.BLOCKS, reason="only enable_timing and blocking exist on every accelerator"
+            )
         else:
             yield Draft(rule, use.node, Role.MOVES, (Rename(module.span(use.node), NAME, "torch.Event"),))

@@ -29,7 +29,8 @@ STAND_INS = {
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every import of such a library; optional imports (under `try`) are told as information."""
     module = context.module
-    for node in [*module.of_type(ast.Import), *module.of_type(ast.ImportFrom)]:
+    imports: list[ast.Import | ast.ImportFrom] = [*module.of_type(ast.Import), *module.of_type(ast.ImportFrom)]
+    for node in imports:
         for name in _imported(node):
             library = next((key for key in STAND_INS if name == key or name.startswith(key + ".")), None)
             if library is None:

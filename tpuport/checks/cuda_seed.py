@@ -38,7 +38,9 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
                 reason="it does nothing without CUDA, and torch.manual_seed() seeds the accelerator",
             )
         else:
-            yield Draft(rule, use.node, Role.NEUTRAL, reason="no torch.manual_seed() in this file seeds the accelerator")
+            yield Draft(
+                rule, use.node, Role.NEUTRAL, reason="no torch.manual_seed() in this file seeds the accelerator"
+            )
 
 
 def _is_redundant(module: Module, call: ast.Call) -> bool:

@@ -10,7 +10,7 @@ from tpuport.model import Replace, Rule
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
-    """Drafts for device types taken out of strings, and for containers of devices; plain tests are settled with guards."""
+    """Drafts for device types taken out of strings and for lists of devices; plain tests are settled with guards."""
     module = context.module
     for choice in module.of_type(ast.IfExp):
         if type_of_device(choice):

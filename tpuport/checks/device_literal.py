@@ -10,8 +10,6 @@ from tpuport.draft import Context, Draft, Role
 from tpuport.model import Replace, Rule
 
 CURRENT = "torch.accelerator.current_accelerator()"
-DEFAULT_TEXT = f'{CURRENT}.type if torch.accelerator.is_available() else "cpu"'
-DEFAULT_DEVICE = f'{CURRENT} if torch.accelerator.is_available() else torch.device("cpu")'
 READS_INDEX = re.compile(r"\.index\b(?!\()|\.split\(\s*[\"']:[\"']|\[-1\]\)")
 """Code that takes a device apart: there `cuda:0` and `cuda` are not the same."""
 
@@ -90,7 +88,7 @@ def _default(context: Context, device: CudaDevice, where: Place) -> str:
     if guarded and (isinstance(parent, ast.IfExp) or where is Place.NAMED):
         return f"{CURRENT}.type" if device.is_text else CURRENT
     if where is Place.NAMED and outer(module, node) is node:
-        return DEFAULT_TEXT if device.is_text else DEFAULT_DEVICE
+        return "{new device.type}" if device.is_text else "{new device}"
     if not device.is_text or (where is Place.TORCH and not isinstance(parent, ast.IfExp | ast.BoolOp)):
         return "{device}"
     return "{device.type}"
@@ -110,7 +108,9 @@ def _indexed(context: Context, rule: Rule, device: CudaDevice) -> Draft:
     alternative = f"{CURRENT}.type" if device.is_text else CURRENT
     if not context.guards.has_accelerator(node):
         alternative = default
-    return Draft(rule, node, Role.MOVES, (Replace(span, f"{{0}} if torch.cuda.is_available() else {alternative}", (span,)),))
+    return Draft(
+        rule, node, Role.MOVES, (Replace(span, f"{{0}} if torch.cuda.is_available() else {alternative}", (span,)),)
+    )
 
 
 def _names_cpu(context: Context, node: ast.expr) -> bool:

@@ -17,12 +17,16 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     for use in module.uses:
         call = module.call_of(use.node)
         if use.name == CUDA_FORM:
-            edits: tuple[Rename | InsertArgument, ...] = (Rename(module.span(use.node), CUDA_FORM, "torch.amp.GradScaler"),)
+            edits: tuple[Rename | InsertArgument, ...] = (
+                Rename(module.span(use.node), CUDA_FORM, "torch.amp.GradScaler"),
+            )
             if call is not None and call.args:
                 edits += (InsertArgument(module.span(call), '"cuda"'),)
             yield Draft(rule, use.node, Role.MOVES, edits)
         elif use.name in GENERIC and call is not None:
             device = argument(call, 0, "device")
             if device is not None and not isinstance(device, ast.Constant):
-                reason = 'on a TPU its step() raises: write GradScaler("cuda", enabled=...), which turns itself off there'
+                reason = (
+                    'on a TPU its step() raises: write GradScaler("cuda", enabled=...), which turns itself off there'
+                )
                 yield Draft(rule, device, Role.NEUTRAL, reason=reason)

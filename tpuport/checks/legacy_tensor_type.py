@@ -70,5 +70,3 @@ def _conversion(context: Context, rule: Rule, node: ast.expr, dtype: str) -> Dra
         InsertArgument(module.span(call), "{device}"),
     )
     return Draft(rule, node, Role.MOVES, edits)
-
-

@@ -34,9 +34,11 @@ def _draft(context: Context, rule: Rule, node: ast.Constant) -> Draft:
     arm = module.parents[node]
     if isinstance(arm, ast.IfExp) and arm.body is node and context.guards.tests_availability(arm.test):
         if isinstance(arm.orelse, ast.Constant) and arm.orelse.value in ("gloo", "mpi"):
-            return Draft(rule, node, Role.CUDA_ONLY, (Replace(module.span(arm.orelse), "None"),)) if _is_init(
-                module, value
-            ) else Draft(rule, node, Role.BLOCKS, reason="a TPU would take the CPU's backend")
+            return (
+                Draft(rule, node, Role.CUDA_ONLY, (Replace(module.span(arm.orelse), "None"),))
+                if _is_init(module, value)
+                else Draft(rule, node, Role.BLOCKS, reason="a TPU would take the CPU's backend")
+            )
         return Draft(rule, node, Role.CUDA_ONLY)
     span = module.span(node)
     if _is_init(module, value):

@@ -9,7 +9,9 @@ from tpuport.model import DropArgument, Replace, Rule
 PROFILE = "torch.profiler.profile"
 CPU, CUDA = "torch.profiler.ProfilerActivity.CPU", "torch.profiler.ProfilerActivity.CUDA"
 SORT_KEYS = {
-    f"{own}cuda_{what}": f"{own}device_{what}" for own in ("", "self_") for what in ("time_total", "memory_usage", "time")
+    f"{own}cuda_{what}": f"{own}device_{what}"
+    for own in ("", "self_")
+    for what in ("time_total", "memory_usage", "time")
 }
 
 

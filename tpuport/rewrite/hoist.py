@@ -1,4 +1,4 @@
-"""Variables that several edits need: the user's own where there is one, else a new one hoisted to where it serves all."""
+"""Variables that several edits need: the user's own where there is one, else a new one hoisted to serve all."""
 
 import ast
 import re
@@ -10,8 +10,9 @@ from tpuport.analysis.scopes import Kind, Scope
 from tpuport.errors import TpuportError
 from tpuport.model import Edit, Project, Span
 
-PLACEHOLDER = re.compile(r"\{(device\.type|device|autocast_dtype)\}")
+PLACEHOLDER = re.compile(r"\{((?:new )?device\.type|(?:new )?device|autocast_dtype)\}")
 DEVICE = 'torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")'
+DEVICE_TYPE = 'torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"'
 AUTOCAST_DTYPE = "torch.float16 if torch.cuda.is_available() else torch.bfloat16"
 NAMES = {
     "device": ("device", "default_device", "accelerator_device", "tpuport_device"),
@@ -53,19 +54,29 @@ class _Planner:
     def __init__(self, module: Module, project: Project, edits: list[Edit]) -> None:
         self.module = module
         self.project = project
-        self.sites = [
-            (edit.span, found[1]) for edit in edits for found in PLACEHOLDER.finditer(_template(edit))
-        ]
-        self._functions = [
-            node for node in module.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        ]
+        self.sites = [(edit.span, found[1]) for edit in edits for found in PLACEHOLDER.finditer(_template(edit))]
+        self._functions = [node for node in module.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         self.result = Hoisted()
 
     def plan(self) -> Hoisted:
         """Serve the sites of each variable."""
         for variable in ("device", "autocast_dtype"):
             self._serve(variable, [site for site in self.sites if site[1].split(".")[0] == variable])
+        for span, placeholder in self.sites:
+            if placeholder.startswith("new "):
+                self.result.texts[span, placeholder] = self._new(span, placeholder)
         return self.result
+
+    def _new(self, span: Span, placeholder: str) -> str:
+        """The value of a variable of the user's: that of the hoisted one, where it stands before, else spelled out."""
+        for insertion in self.result.insertions:
+            in_module = not any(self.module.span(s).contains(insertion.anchor) for f in self._functions for s in f.body)
+            before = insertion.anchor < span and (
+                in_module or self._enclosing(span) == self._enclosing(insertion.anchor)
+            )
+            if insertion.value == DEVICE and before:
+                return insertion.name + placeholder.removeprefix("new device")
+        return DEVICE_TYPE if placeholder.endswith(".type") else DEVICE
 
     # The user's own variable
 
@@ -137,7 +148,9 @@ class _Planner:
             if function is None:
                 taken = taken or name in self.module.scope.bindings
             elif not taken:
-                inside = [s for node, s in self.module.own_scopes.items() if node is function or self._within(node, function)]
+                inside = [
+                    s for node, s in self.module.own_scopes.items() if node is function or self._within(node, function)
+                ]
                 taken = any(name in scope.bindings or name in scope.elsewhere for scope in inside)
             if not taken:
                 return name
@@ -153,7 +166,9 @@ class _Planner:
             return next(_whole(self.module, s) for s in function.body if any(span(s).contains(x) for x in spans)), False
         body = self.module.tree.body
         direct = [x for x in spans if not self._enclosing(x)]
-        first = next((i for i, s in enumerate(body) if any(_whole(self.module, s).contains(x) for x in direct)), len(body))
+        first = next(
+            (i for i, s in enumerate(body) if any(_whole(self.module, s).contains(x) for x in direct)), len(body)
+        )
         stop = next(
             (i for i, s in enumerate(body) if isinstance(s, Function | ast.ClassDef | ast.For | ast.While | ast.With)),
             len(body),

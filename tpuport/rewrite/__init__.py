@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tpuport import hoist, imports
 from tpuport.analysis.module import Module
 from tpuport.errors import TpuportError
 from tpuport.match import match
 from tpuport.model import Edit, Finding, Project, Rename, Rule, Safety
-from tpuport.transform import apply, drop_imports, import_torch
+from tpuport.rewrite import hoist, imports
+from tpuport.rewrite.import_edits import drop_imports, import_torch
+from tpuport.rewrite.transform import apply
 
 ROUNDS = 4
 """How often the rewritten text is matched again; real files need one round and a look."""

@@ -86,7 +86,7 @@ def _rebind(module: Module, scope: int, name: str, members: list[Rename], bound:
 
 def newly_unused(before: Module, after: Module) -> list[tuple[Span, str]]:
     """Imports from torch, in `after`, whose names the old text used and the new one does not."""
-    found = []
+    found: list[tuple[Span, str]] = []
     exported = {
         node.value
         for module in (before, after)
@@ -99,9 +99,8 @@ def newly_unused(before: Module, after: Module) -> list[tuple[Span, str]]:
     for name, bindings in after.scope.bindings.items():
         if name in exported or name in used_after or name not in used_before:
             continue
-        for binding in bindings:
-            if binding.kind is Kind.IMPORT and binding.origin.startswith("torch."):
-                found.append((after.span(binding.node), name))
+        moved = (b for b in bindings if b.kind is Kind.IMPORT and b.origin.startswith("torch."))
+        found.extend((after.span(binding.node), name) for binding in moved)
     return found
 
 

@@ -1,16 +1,12 @@
 """The libcst side of rewriting: edits by span become changes of the concrete syntax tree."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from tpuport.errors import TpuportError
-from tpuport.hoist import Hoisted, Insertion
-from tpuport.imports import ImportPlan, Rebind
 from tpuport.model import (
     DropArgument,
     Edit,
@@ -23,70 +19,18 @@ from tpuport.model import (
     SetAttribute,
     Span,
 )
-from tpuport.precedence import fit
+from tpuport.rewrite.hoist import Hoisted, Insertion
+from tpuport.rewrite.import_edits import rebind
+from tpuport.rewrite.imports import ImportPlan, Rebind
+from tpuport.rewrite.layout import broken
+from tpuport.rewrite.precedence import fit
+from tpuport.rewrite.style import Style
 
-HOLE = re.compile(r"\{(\d)\}")
-HOLE_NAME = "tpuport_hole_{}_"
 COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 
 
 def _span(place: CodeRange) -> Span:
     return Span(place.start.line, place.start.column, place.end.line, place.end.column)
-
-
-@dataclass(slots=True)
-class _Style:
-    """How the file writes: quotes and width."""
-
-    quote: str
-    width: int
-    torch: str
-    config: cst.PartialParserConfig
-
-    def expression(self, text: str) -> cst.BaseExpression:
-        """Parse generated code in the file's own quotes, with torch under its local name."""
-        if self.quote == "'":
-            text = text.replace('"', "'")
-        node = cst.parse_expression(text, config=self.config)
-        if self.torch == "torch":
-            return node
-        renamed = node.visit(_RenameTorch(self.torch))
-        assert isinstance(renamed, cst.BaseExpression)
-        return renamed
-
-
-class _RenameTorch(cst.CSTTransformer):
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def visit_Attribute_attr(self, node: cst.Attribute) -> None:
-        """Attributes are looked at from their root only."""
-
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
-        """Put the local name at the root of a chain."""
-        if isinstance(original_node.value, cst.Name) and original_node.value.value == "torch":
-            return updated_node.with_changes(value=cst.Name(self.name))
-        return updated_node
-
-
-class _FillHoles(cst.CSTTransformer):
-    def __init__(self, parts: list[cst.BaseExpression]) -> None:
-        self.parts = {HOLE_NAME.format(number): part for number, part in enumerate(parts)}
-        self.stack: list[cst.CSTNode] = []
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        self.stack.append(node)
-        return True
-
-    def on_leave(  # type: ignore[override]
-        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
-    ) -> cst.CSTNode:
-        self.stack.pop()
-        if isinstance(original_node, cst.Name) and original_node.value in self.parts:
-            part = self.parts[original_node.value]
-            return fit(part, self.stack[-1], original_node) if self.stack else part
-        return updated_node
 
 
 def _is_guard(node: cst.CSTNode) -> bool:
@@ -118,8 +62,8 @@ class _Work:
                 work.holes.update(getattr(edit, "holes", ()))
         for insertion in hoisted.insertions:
             work.insertions.setdefault(insertion.anchor, []).append(insertion)
-        for rebind in plan.rebinds:
-            work.rebinds.setdefault(rebind.span, []).append(rebind)
+        for moved in plan.rebinds:
+            work.rebinds.setdefault(moved.span, []).append(moved)
         return work
 
 
@@ -127,7 +71,7 @@ _ORDER = (Rename, SetAttribute, DropArgument, InsertArgument, SetArgument, Repla
 
 
 class _Rewriter(cst.CSTTransformer):
-    def __init__(self, work: _Work, hoisted: Hoisted, plan: ImportPlan, style: _Style) -> None:
+    def __init__(self, work: _Work, hoisted: Hoisted, plan: ImportPlan, style: Style) -> None:
         self.work = work
         self.hoisted = hoisted
         self.plan = plan
@@ -180,7 +124,7 @@ class _Rewriter(cst.CSTTransformer):
     def _expression(self, original: cst.BaseExpression, updated: cst.CSTNode, span: Span) -> cst.CSTNode:
         assert isinstance(updated, cst.BaseExpression)
         edits = self.work.expressions.get(span, ())
-        if edits and self._is_outermost(original, span):
+        if edits and self._is_outermost(span):
             for edit in sorted(edits, key=lambda e: _ORDER.index(type(e))):
                 updated = self._apply(edit, updated, span)
             self.done.add(span)
@@ -193,17 +137,14 @@ class _Rewriter(cst.CSTTransformer):
             self.parts[span] = updated
         return updated
 
-    def _is_outermost(self, original: cst.BaseExpression, span: Span) -> bool:
+    def _is_outermost(self, span: Span) -> bool:
         """Of nodes with the same span, the outer one is edited."""
         return not (self.stack and isinstance(self.stack[-1], cst.BaseExpression) and self.span(self.stack[-1]) == span)
 
     def _fill(self, edit: Replace | SetArgument, span: Span, current: cst.BaseExpression) -> cst.BaseExpression:
         self.parts[span] = current if span in edit.holes else self.parts.get(span, current)
         parts = [self.parts[hole] for hole in edit.holes]
-        text = HOLE.sub(lambda found: HOLE_NAME.format(found[1]), self.hoisted.fill(edit.span, edit.template))
-        filled = self.style.expression(text).visit(_FillHoles(parts))
-        assert isinstance(filled, cst.BaseExpression)
-        return filled
+        return self.style.filled(self.hoisted.fill(edit.span, edit.template), parts)
 
     def _apply(self, edit: Edit, node: cst.BaseExpression, span: Span) -> cst.BaseExpression:
         match edit:
@@ -281,18 +222,14 @@ class _Rewriter(cst.CSTTransformer):
             body[-1] = body[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
             return updated.with_changes(body=body)
         if touched:
-            updated = self._wrapped(updated)
+            updated = self._broken(updated)
         lines = self._small_statements(original, updated.body)
         if lines is None:
             updated = self._rebound(original, updated)
             span = self.span(original)
             return self._inserted(self.span(original.body[0]) or span, [updated])
-        first, last = lines[0], lines[-1]
-        first = first.with_changes(leading_lines=updated.leading_lines)
-        lines[0] = first
-        if len(lines) == 1:
-            last = first
-        lines[-1] = _with_trailing(last, updated.trailing_whitespace)
+        lines[0] = lines[0].with_changes(leading_lines=updated.leading_lines)
+        lines[-1] = _with_trailing(lines[-1], updated.trailing_whitespace)
         for line in lines:
             if _is_guard(line):
                 self.guards.add(id(line))
@@ -354,34 +291,18 @@ class _Rewriter(cst.CSTTransformer):
     def _hoisted(self, insertion: Insertion, *, blank: bool) -> cst.SimpleStatementLine:
         value = self.style.expression(insertion.value)
         line = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(insertion.name))], value)])
-        return self._wrapped(line.with_changes(leading_lines=[cst.EmptyLine(indent=False)] if blank else []))
+        return self._broken(line.with_changes(leading_lines=[cst.EmptyLine(indent=False)] if blank else []))
 
-    def _wrapped(self, line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
-        """A conditional expression that makes its line too long is broken before `if` and `else`."""
+    def _broken(self, line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
         depth = sum(isinstance(node, cst.IndentedBlock) for node in self.stack)
-        statement = line.body[0]
-        value = getattr(statement, "value", None)
-        if len(line.body) != 1 or not isinstance(value, cst.IfExp) or value.lpar:
-            return line
-        code = cst.Module([]).code_for_node(cst.SimpleStatementLine(line.body)).rstrip()
-        if "\n" in code or 4 * depth + len(code) <= self.style.width:
-            return line
-        inner = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    "))
-        outer = cst.ParenthesizedWhitespace(indent=True)
-        broken = value.with_changes(
-            whitespace_before_if=inner,
-            whitespace_before_else=inner,
-            lpar=[cst.LeftParen(whitespace_after=inner)],
-            rpar=[cst.RightParen(whitespace_before=outer)],
-        )
-        return line.with_changes(body=[statement.with_changes(value=broken)])
+        return broken(line, self.style.indent * depth, self.style.width)
 
     def _rebound(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
         span = self.span(original.body[0])
         rebinds = self.work.rebinds.get(span, []) if span is not None else []
         if not rebinds:
             return updated
-        statements = [part for s in updated.body for part in _rebind(s, rebinds)]
+        statements = [part for s in updated.body for part in rebind(s, rebinds)]
         body = [s.with_changes(semicolon=cst.MaybeSentinel.DEFAULT) for s in statements]
         return updated.with_changes(body=body)
 
@@ -398,10 +319,11 @@ class _Rewriter(cst.CSTTransformer):
                     pending.append(cst.EmptyLine(comment=statement.trailing_whitespace.comment))
                 continue
             if pending:
-                statement = statement.with_changes(leading_lines=[*pending, *statement.leading_lines])  # noqa: PLW2901
+                statement = _with_leading(statement, pending)
                 pending = []
-            if body and id(statement) in self.guards and id(body[-1]) in self.guards and self._joins(body[-1], statement):
-                body[-1] = self._joined(body[-1], statement)
+            joined = self._joined(body[-1], statement) if body else None
+            if joined is not None:
+                body[-1] = joined
             else:
                 body.append(statement)
         changes: dict[str, object] = {"body": body or [cst.SimpleStatementLine([cst.Pass()])]}
@@ -411,14 +333,14 @@ class _Rewriter(cst.CSTTransformer):
             changes["footer"] = [*pending, *updated.footer]
         return updated.with_changes(**changes)
 
-    def _joins(self, first: cst.BaseStatement, second: cst.BaseStatement) -> bool:
+    def _joined(self, first: cst.BaseStatement, second: cst.BaseStatement) -> cst.If | None:
+        """One guard for two that follow one another under the same test; None for other statements."""
+        if id(first) not in self.guards or id(second) not in self.guards:
+            return None
         assert isinstance(first, cst.If)
         assert isinstance(second, cst.If)
-        return first.test.deep_equals(second.test) and not second.leading_lines
-
-    def _joined(self, first: cst.BaseStatement, second: cst.BaseStatement) -> cst.If:
-        assert isinstance(first, cst.If)
-        assert isinstance(second, cst.If)
+        if second.leading_lines or not first.test.deep_equals(second.test):
+            return None
         joined = first.with_changes(body=first.body.with_changes(body=[*first.body.body, *second.body.body]))
         self.guards.add(id(joined))
         return joined
@@ -428,147 +350,32 @@ def _walk(node: cst.CSTNode) -> list[cst.CSTNode]:
     return [node, *(inner for child in node.children for inner in _walk(child))]
 
 
-def _with_trailing(line: cst.SimpleStatementLine | cst.If, trailing: cst.TrailingWhitespace) -> cst.CSTNode:
+def _with_leading(statement: cst.BaseStatement, lines: list[cst.EmptyLine]) -> cst.BaseStatement:
+    return statement.with_changes(leading_lines=[*lines, *getattr(statement, "leading_lines", ())])
+
+
+def _with_trailing(
+    line: cst.SimpleStatementLine | cst.If, trailing: cst.TrailingWhitespace
+) -> cst.SimpleStatementLine | cst.If:
     if isinstance(line, cst.SimpleStatementLine):
         return line.with_changes(trailing_whitespace=trailing)
-    inner = line.body.body[-1]
-    return line.with_deep_changes(inner, trailing_whitespace=trailing)
+    changed = line.with_deep_changes(line.body.body[-1], trailing_whitespace=trailing)
+    assert isinstance(changed, cst.If)
+    return changed
 
 
-def _dotted(name: str) -> cst.Attribute | cst.Name:
-    node = cst.parse_expression(name)
-    assert isinstance(node, cst.Attribute | cst.Name)
-    return node
-
-
-def _rebind(statement: cst.BaseSmallStatement, rebinds: list[Rebind]) -> list[cst.BaseSmallStatement]:
-    """An import statement with some of its names re-pointed; names that part company get a statement of their own."""
-    origins = {rebind.name: rebind.origin for rebind in rebinds}
-    if isinstance(statement, cst.Import):
-        aliases = [a.with_changes(name=_dotted(origins.get(_local(a), a.evaluated_name))) for a in statement.names]
-        return [statement.with_changes(names=aliases)]
-    if not isinstance(statement, cst.ImportFrom) or isinstance(statement.names, cst.ImportStar):
-        return [statement]
-    moved = [a for a in statement.names if _local(a) in origins]
-    kept = [a for a in statement.names if _local(a) not in origins]
-    result: list[cst.BaseSmallStatement] = []
-    if kept:
-        result.append(statement.with_changes(names=_closed(statement.names, kept)))
-    by_package: dict[str, list[cst.ImportAlias]] = {}
-    for alias in moved:
-        package, _, leaf = origins[_local(alias)].rpartition(".")
-        renamed = alias.with_changes(name=cst.Name(leaf))
-        if leaf != alias.evaluated_name and alias.asname is None:
-            renamed = renamed.with_changes(asname=cst.AsName(cst.Name(alias.evaluated_name)))
-        by_package.setdefault(package, []).append(renamed)
-    for package, aliases in by_package.items():
-        names = aliases if not kept and len(by_package) == 1 else _closed([], aliases)
-        result.append(statement.with_changes(module=_dotted(package), names=names))
-        if kept or len(by_package) > 1:
-            result[-1] = result[-1].with_changes(lpar=None, rpar=None)
-    return result
-
-
-def _closed(old: Sequence[cst.ImportAlias], names: list[cst.ImportAlias]) -> list[cst.ImportAlias]:
-    """The names with commas between them, and after the last one as there was before."""
-    last = old[-1].comma if old else cst.MaybeSentinel.DEFAULT
-    between = [n if isinstance(n.comma, cst.Comma) else n.with_changes(comma=COMMA) for n in names[:-1]]
-    return [*between, names[-1].with_changes(comma=last)]
-
-
-def _local(alias: cst.ImportAlias) -> str:
-    name = alias.evaluated_alias or alias.evaluated_name
-    return name if alias.asname else name.partition(".")[0]
-
-
-def _style(module: cst.Module, source: str, torch: str, width: int) -> _Style:
-    quote = "'" if source.count("'") > source.count('"') else '"'
-    return _Style(quote, width, torch, module.config_for_parsing)
-
-
-def apply(
-    source: str, edits: Sequence[Edit], hoisted: Hoisted, plan: ImportPlan, torch: str, width: int
-) -> str:
+def apply(source: str, edits: Sequence[Edit], hoisted: Hoisted, plan: ImportPlan, torch: str, width: int) -> str:
     """The text with all edits made. Raises TpuportError when one finds no place: then none may be used."""
     wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
     work = _Work.of(edits, hoisted, plan)
     for edit in edits:
         if isinstance(edit, DropArgument):
             work.holes.add(edit.argument)
-    rewriter = _Rewriter(work, hoisted, plan, _style(wrapper.module, source, torch, width))
-    rewriter.positions = dict(wrapper.resolve(PositionProvider))  # type: ignore[arg-type]
+    rewriter = _Rewriter(work, hoisted, plan, Style.of(wrapper.module, source, torch, width))
+    rewriter.positions = dict(wrapper.resolve(PositionProvider))
     text = wrapper.module.visit(rewriter).code
     wanted = {*work.expressions, *work.guards, *work.removals}
     if missing := wanted - rewriter.done:
         span = min(missing)
         raise TpuportError(f"line {span.line}, column {span.column + 1}: the rewriter finds no such expression")
     return text
-
-
-class _DropImports(cst.CSTTransformer):
-    def __init__(self, unused: dict[int, set[str]], positions: dict[cst.CSTNode, CodeRange]) -> None:
-        self.unused = unused
-        self.positions = positions
-
-    def _kept(self, node: cst.Import | cst.ImportFrom, names: Sequence[cst.ImportAlias]) -> list[cst.ImportAlias]:
-        place = self.positions.get(node)
-        dropped = self.unused.get(place.start.line, set()) if place else set()
-        return [alias for alias in names if _local(alias) not in dropped]
-
-    def _left(
-        self, original: cst.Import | cst.ImportFrom, updated: cst.Import | cst.ImportFrom
-    ) -> "cst.BaseSmallStatement | cst.RemovalSentinel":
-        if isinstance(original.names, cst.ImportStar):
-            return updated
-        kept = self._kept(original, original.names)
-        if not kept:
-            return cst.RemovalSentinel.REMOVE
-        if len(kept) == len(original.names):
-            return updated
-        return updated.with_changes(names=_closed(original.names, kept))
-
-    def leave_Import(
-        self, original_node: cst.Import, updated_node: cst.Import
-    ) -> "cst.BaseSmallStatement | cst.RemovalSentinel":
-        """Drop what is unused."""
-        return self._left(original_node, updated_node)
-
-    def leave_ImportFrom(
-        self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom
-    ) -> "cst.BaseSmallStatement | cst.RemovalSentinel":
-        """Drop what is unused."""
-        return self._left(original_node, updated_node)
-
-
-def drop_imports(source: str, unused: Sequence[tuple[Span, str]]) -> str:
-    """The text without those imported names. An import with a comment on it stays."""
-    wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
-    lines = source.splitlines()
-    by_line: dict[int, set[str]] = {}
-    for span, name in unused:
-        if not any("#" in line for line in lines[span.line - 1 : span.end_line]):
-            by_line.setdefault(span.line, set()).add(name)
-    positions = dict(wrapper.resolve(PositionProvider))
-    return wrapper.module.visit(_DropImports(by_line, positions)).code  # type: ignore[arg-type]
-
-
-def import_torch(source: str) -> str:
-    """The text with `import torch` after its first block of imports, or before its first statement."""
-    module = cst.parse_module(source)
-    statement = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name("torch"))])])
-    at = 0
-    for index, line in enumerate(module.body):
-        is_simple = isinstance(line, cst.SimpleStatementLine)
-        if is_simple and isinstance(line.body[0], cst.Import | cst.ImportFrom):  # type: ignore[union-attr,index]
-            at = index + 1
-        elif not (is_simple and index == 0 and isinstance(line.body[0], cst.Expr)):  # type: ignore[union-attr,index]
-            break
-        elif at == 0:
-            at = 1
-    body = list(module.body)
-    if at == 0 and body:
-        statement = statement.with_changes(leading_lines=body[0].leading_lines)  # type: ignore[attr-defined]
-        body[0] = body[0].with_changes(leading_lines=[cst.EmptyLine(indent=False)])
-    elif at == 1 and not isinstance(body[0].body[0], cst.Import | cst.ImportFrom):  # type: ignore[union-attr,index]
-        statement = statement.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
-    return module.with_changes(body=[*body[:at], statement, *body[at:]]).code

@@ -1,0 +1,126 @@
+"""Edits of import statements: names re-pointed, dropped, and `import torch` added."""
+
+from collections.abc import Sequence
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+from tpuport.model import Span
+from tpuport.rewrite.imports import Rebind
+
+COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+
+
+def _dotted(name: str) -> cst.Attribute | cst.Name:
+    node = cst.parse_expression(name)
+    assert isinstance(node, cst.Attribute | cst.Name)
+    return node
+
+
+def rebind(statement: cst.BaseSmallStatement, rebinds: list[Rebind]) -> list[cst.BaseSmallStatement]:
+    """An import statement with some of its names re-pointed; names that part company get a statement of their own."""
+    origins = {rebind.name: rebind.origin for rebind in rebinds}
+    if isinstance(statement, cst.Import):
+        aliases = [a.with_changes(name=_dotted(origins.get(_local(a), a.evaluated_name))) for a in statement.names]
+        return [statement.with_changes(names=aliases)]
+    if not isinstance(statement, cst.ImportFrom) or isinstance(statement.names, cst.ImportStar):
+        return [statement]
+    moved = [a for a in statement.names if _local(a) in origins]
+    kept = [a for a in statement.names if _local(a) not in origins]
+    result: list[cst.BaseSmallStatement] = []
+    if kept:
+        result.append(statement.with_changes(names=_closed(statement.names, kept)))
+    by_package: dict[str, list[cst.ImportAlias]] = {}
+    for alias in moved:
+        package, _, leaf = origins[_local(alias)].rpartition(".")
+        renamed = alias.with_changes(name=cst.Name(leaf))
+        if leaf != alias.evaluated_name and alias.asname is None:
+            renamed = renamed.with_changes(asname=cst.AsName(cst.Name(alias.evaluated_name)))
+        by_package.setdefault(package, []).append(renamed)
+    for package, aliases in by_package.items():
+        names = aliases if not kept and len(by_package) == 1 else _closed([], aliases)
+        result.append(statement.with_changes(module=_dotted(package), names=names))
+        if kept or len(by_package) > 1:
+            result[-1] = result[-1].with_changes(lpar=None, rpar=None)
+    return result
+
+
+def _closed(old: Sequence[cst.ImportAlias], names: list[cst.ImportAlias]) -> list[cst.ImportAlias]:
+    """The names with commas between them, and after the last one as there was before."""
+    last = old[-1].comma if old else cst.MaybeSentinel.DEFAULT
+    between = [n if isinstance(n.comma, cst.Comma) else n.with_changes(comma=COMMA) for n in names[:-1]]
+    return [*between, names[-1].with_changes(comma=last)]
+
+
+def _local(alias: cst.ImportAlias) -> str:
+    name = alias.evaluated_alias or alias.evaluated_name
+    return name if alias.asname else name.partition(".")[0]
+
+
+class _DropImports(cst.CSTTransformer):
+    def __init__(self, unused: dict[int, set[str]], positions: dict[cst.CSTNode, CodeRange]) -> None:
+        self.unused = unused
+        self.positions = positions
+
+    def _kept(self, node: cst.Import | cst.ImportFrom, names: Sequence[cst.ImportAlias]) -> list[cst.ImportAlias]:
+        place = self.positions.get(node)
+        dropped = self.unused.get(place.start.line, set()) if place else set()
+        return [alias for alias in names if _local(alias) not in dropped]
+
+    def _left(
+        self, original: cst.Import | cst.ImportFrom, updated: cst.Import | cst.ImportFrom
+    ) -> "cst.BaseSmallStatement | cst.RemovalSentinel":
+        if isinstance(original.names, cst.ImportStar):
+            return updated
+        kept = self._kept(original, original.names)
+        if not kept:
+            return cst.RemovalSentinel.REMOVE
+        if len(kept) == len(original.names):
+            return updated
+        return updated.with_changes(names=_closed(original.names, kept))
+
+    def leave_Import(
+        self, original_node: cst.Import, updated_node: cst.Import
+    ) -> "cst.BaseSmallStatement | cst.RemovalSentinel":
+        """Drop what is unused."""
+        return self._left(original_node, updated_node)
+
+    def leave_ImportFrom(
+        self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom
+    ) -> "cst.BaseSmallStatement | cst.RemovalSentinel":
+        """Drop what is unused."""
+        return self._left(original_node, updated_node)
+
+
+def drop_imports(source: str, unused: Sequence[tuple[Span, str]]) -> str:
+    """The text without those imported names. An import with a comment on it stays."""
+    wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
+    lines = source.splitlines()
+    by_line: dict[int, set[str]] = {}
+    for span, name in unused:
+        if not any("#" in line for line in lines[span.line - 1 : span.end_line]):
+            by_line.setdefault(span.line, set()).add(name)
+    positions = dict(wrapper.resolve(PositionProvider))
+    return wrapper.module.visit(_DropImports(by_line, positions)).code
+
+
+def _small(statement: cst.BaseCompoundStatement | cst.SimpleStatementLine) -> cst.BaseSmallStatement | None:
+    return statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+
+
+def import_torch(source: str) -> str:
+    """The text with `import torch` after its first run of imports, else after its docstring, else on top."""
+    module = cst.parse_module(source)
+    body = list(module.body)
+    has_docstring = bool(body) and isinstance(_small(body[0]), cst.Expr)
+    first = int(has_docstring)
+    at = first
+    while at < len(body) and isinstance(_small(body[at]), cst.Import | cst.ImportFrom):
+        at += 1
+    statement = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name("torch"))])])
+    if at == first:
+        blank = [cst.EmptyLine(indent=False)]
+        statement = statement.with_changes(leading_lines=blank if has_docstring else [])
+        if at < len(body) and not body[at].leading_lines:
+            body[at] = body[at].with_changes(leading_lines=blank)
+    return module.with_changes(body=[*body[:at], statement, *body[at:]]).code
