@@ -48,11 +48,11 @@ CANDIDATE = (
 Plain strings, each searched for on its own: an alternation of them in one regex is six times slower.
 """
 
-WORTH_WORKERS = 24
-"""Below so many candidates, starting worker processes takes longer than they save."""
+WORTH_WORKERS = {False: 24, True: 8}
+"""Below so many candidates to match, or to fix as well, starting worker processes takes longer than they save."""
 
 _CHUNK = 6
-"""Files a worker takes at a time: few enough that an interrupt is obeyed soon and that progress moves."""
+"""Files a worker takes at a time, at most: progress has to move, and the end of a run must not wait for one worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +149,9 @@ def run(items: Sequence[Path | Outcome], task: Task, jobs: int = 0) -> Iterator[
     Never raises for what a file holds, except a rule's bug under `task.debug`.
     """
     paths = [item for item in items if isinstance(item, Path)]
-    workers = min(jobs or _cores(), -(-len(paths) // _CHUNK))
+    workers = min(jobs or _cores(), len(paths))
     settled: Generator[Outcome]
-    if workers < 2 or (not jobs and len(paths) < WORTH_WORKERS):
+    if workers < 2 or (not jobs and len(paths) < WORTH_WORKERS[task.fix]):
         settled = (settle(path, task) for path in paths)
     else:
         settled = _in_workers(paths, task, workers)
@@ -290,9 +290,12 @@ def _settle_chunk(paths: Sequence[Path]) -> list[Outcome]:
 
 def _in_workers(paths: Sequence[Path], task: Task, workers: int) -> Generator[Outcome]:
     """Settle chunks in worker processes, in order. A process that dies costs the one file that killed it."""
-    import tpuport.match  # noqa: F401 - before the fork, so that no worker has to import it again
+    import tpuport.match  # before the fork, so that no worker has to import it again
 
-    chunks: deque[Sequence[Path]] = deque(paths[start : start + _CHUNK] for start in range(0, len(paths), _CHUNK))
+    if task.fix:
+        import tpuport.rewrite  # noqa: F401 - likewise
+    size = max(1, min(_CHUNK, len(paths) // (4 * workers)))
+    chunks: deque[Sequence[Path]] = deque(paths[start : start + size] for start in range(0, len(paths), size))
     while chunks:
         broken = yield from _until_broken(chunks, task, workers)
         if broken:

@@ -1,6 +1,8 @@
 """The command line as a user's shell sees it: in a process of its own, with the real core."""
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,3 +105,18 @@ def test_rules_are_listed(tree: Path) -> None:
     done = run("rules", cwd=tree)
     assert done.returncode == 0
     assert done.stdout
+
+
+def test_a_training_repository_takes_the_whole_path(tmp_path: Path) -> None:
+    fixture = Path(__file__).parents[2] / "fixtures/tiny_trainer"
+    shutil.copytree(fixture, tmp_path / "repo")
+    report = json.loads(run("migrate", "repo", "--json", cwd=tmp_path).stdout)
+    assert report["failures"] == []
+    assert report["summary"]["rewritten"] > 20
+    left = {(finding["file"], finding["line"], finding["code"]) for finding in report["findings"]}
+    linted = json.loads(run("lint", "repo", "--json", "--severity", "error", cwd=tmp_path).stdout)["findings"]
+    assert {(finding["file"], finding["line"], finding["code"]) for finding in linted} <= left
+    assert all(not finding["fixable"] or finding["safety"] == "unsafe" for finding in linted)
+    again = json.loads(run("migrate", "repo", "--json", "--strict", cwd=tmp_path).stdout)
+    assert again["changed"] == []
+    assert again["failures"] == []

@@ -45,7 +45,17 @@ def test_default_excludes_and_environments_are_not_entered(tmp_path: Path) -> No
 
 
 def test_gitignore_files_apply_below_them_and_the_deepest_decides(tmp_path: Path) -> None:
-    write(tmp_path, "a.py", "gen.py", "sub/gen.py", "sub/b.py", "sub/deep/gen.py", "out/a.py", "sub/out/a.py")
+    write(
+        tmp_path,
+        "a.py",
+        "gen.py",
+        "sub/gen.py",
+        "sub/b.py",
+        "sub/deep/gen.py",
+        "out/a.py",
+        "sub/out/a.py",
+        "..x/gen.py",
+    )
     write(tmp_path, ".gitignore", content="gen.py\n/out/\n# note\n\n")
     write(tmp_path, "sub/.gitignore", content="!gen.py\nb.py\n")
     assert names(discover([tmp_path], tmp_path), tmp_path) == ["a.py", "sub/deep/gen.py", "sub/gen.py", "sub/out/a.py"]

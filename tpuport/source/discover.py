@@ -225,7 +225,7 @@ class _Walk:
 def _ignored(path: str, is_directory: bool, ignores: Ignores) -> bool:
     for directory, spec in reversed(ignores):
         relative = os.path.relpath(path, directory)
-        if relative.startswith(".."):
+        if relative == os.pardir or relative.startswith(os.pardir + os.sep):
             continue
         verdict = spec.check_file(relative + "/" if is_directory else relative).include
         if verdict is not None:
