@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tpuport.analysis.guards import conditions
 from tpuport.analysis.module import dotted
-from tpuport.checks.device_comparison import subject, type_of_device
+from tpuport.checks.device_comparison import is_mode, subject, type_of_device
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Edit, Finding, GuardStatement, Rename, Replace, Rule, Safety, Severity, Span
 
@@ -16,6 +16,7 @@ MOVES_DATA = re.compile(r"(to|move|send|copy|put)_?(to_)?_?cuda$", re.IGNORECASE
 PORTABLE_SPEEDUPS = {"pin_memory", "non_blocking", "fused"}
 """Arguments and methods that pay on any accelerator; each was run on a TPU device."""
 
+HANDED_ON = "its value is handed on, and where it goes is not known"
 OUTPUT_CALLS = {"print", "info", "debug", "warning", "warn", "log", "write", "exception", "error"}
 OTHER_DEVICES = re.compile(r"[\"'](mps|xpu|npu|hpu|meta|mlu|xla)[\"':]")
 
@@ -160,7 +161,7 @@ class Settlement:
         if chain.with_role(Role.CUDA_ONLY) and not moves:
             return "what it guards is for CUDA only"
         for test in chain.tests:
-            if lost := self._where_the_value_goes(test):
+            if lost := self._where_the_value_goes(test, test):
                 return lost
         if not self.context.has_torch(self.availability.min_torch):
             return f"the fix needs torch {self.availability.min_torch}, and the floor is {self._floor()}"
@@ -179,32 +180,38 @@ class Settlement:
         }
         return bool(words)
 
-    def _where_the_value_goes(self, test: ast.expr) -> str:
-        """Why the test's value can not be followed; empty when it decides a branch, a flag or an argument."""
-        node: ast.AST = test
+    def _where_the_value_goes(self, node: ast.AST, test: ast.expr) -> str:
+        """Why the test's value can not be followed; empty when it decides a branch, a flag or a known argument."""
         parent = self.module.parents[node]
-        while isinstance(parent, ast.BoolOp | ast.UnaryOp | ast.NamedExpr | ast.FormattedValue | ast.JoinedStr):
-            node, parent = parent, self.module.parents[parent]
         match parent:
+            case ast.BoolOp() | ast.UnaryOp() | ast.NamedExpr() | ast.FormattedValue() | ast.JoinedStr():
+                return self._where_the_value_goes(parent, test)
             case ast.If() | ast.While() | ast.Assert() | ast.comprehension() | ast.Expr():
                 return ""
+            case ast.IfExp(body=ast.Constant(value=bool()), orelse=ast.Constant(value=bool())):
+                return self._where_the_value_goes(parent, test)
             case ast.IfExp():
-                return "" if node is parent.test else self._where_the_value_goes(parent)
+                return "" if node is parent.test else self._where_the_value_goes(parent, test)
             case ast.Assign() | ast.AnnAssign():
-                return ""
+                followed = self.context.guards.is_followed(test, parent)
+                return "" if followed else "the variable that keeps its value means more than that CUDA is there"
             case ast.keyword(arg=str(name)):
-                call = self.module.parents[parent]
-                assert isinstance(call, ast.Call)
-                if name == "enabled" and "Scaler" in dotted(call.func):
-                    return "a gradient scaler works on CUDA only"
-                return ""
-            case ast.Call(func=func) if node in parent.args and dotted(func).rpartition(".")[2] in {
-                *OUTPUT_CALLS,
-                "bool",
-                "format",
-            }:
-                return ""
-        return "its value is handed on, and where it goes is not known"
+                return self._where_the_argument_goes(parent, name)
+            case ast.Call(func=func) if node in parent.args:
+                name = dotted(func).rpartition(".")[2]
+                if name in ("bool", "int"):
+                    return self._where_the_value_goes(parent, test)
+                return "" if name in {*OUTPUT_CALLS, "format", "str"} else HANDED_ON
+        return HANDED_ON
+
+    def _where_the_argument_goes(self, keyword: ast.keyword, name: str) -> str:
+        call = self.module.parents[keyword]
+        assert isinstance(call, ast.Call)
+        function = dotted(call.func).rpartition(".")[2]
+        if name == "enabled" and "Scaler" in function:
+            return "a gradient scaler works on CUDA only"
+        known = self.module.callee(call).startswith("torch.") or function in ("add_argument", *OUTPUT_CALLS)
+        return "" if known or name in PORTABLE_SPEEDUPS else HANDED_ON
 
     def _move(self, chain: Chain) -> None:
         for draft in chain.drafts:
@@ -252,27 +259,38 @@ class Settlement:
         return self.module.span(other)
 
     def _keep(self, chain: Chain, reason: str) -> None:
-        moves = chain.with_role(Role.MOVES)
-        falls_back = all(map(self._has_fallback, chain.tests))
+        """Leave the tests and all that they guard; what would put a TPU host on its CPU is an error."""
+        places = any(self._places_data(draft) for draft in chain.drafts)
         for test in chain.tests:
-            available = self.context.guards.tests_availability(test)
-            if moves and available:
-                severity = Severity.ERROR
-            elif (chain.with_role(Role.CUDA_ONLY) and not chain.with_role(Role.BLOCKS)) or (
-                not available and (chain.drafts or chain.suspects)
-            ):
-                severity = Severity.INFO
-            else:
-                severity = Severity.INFO if falls_back and chain.drafts else Severity.WARNING
-            rule = self.availability if available else self.comparison
+            rule = self.availability if self.context.guards.tests_availability(test) else self.comparison
+            severity = self._severity_when_kept(chain, test, places)
             self.drafts.append(Draft(rule, test, Role.NEUTRAL, reason=reason, severity=severity))
         line = self.module.span(chain.tests[0]).line
         for draft in chain.drafts:
             if draft.role is Role.MOVES and draft.edits:
                 draft.edits = ()
                 draft.reason = f"it stays with the test for CUDA on line {line}: {reason}"
-            elif draft.role in (Role.BLOCKS, Role.CUDA_ONLY) and not draft.edits and not moves:
+            elif draft.role in (Role.BLOCKS, Role.CUDA_ONLY) and not draft.edits and not places:
                 draft.severity = Severity.INFO
+
+    def _places_data(self, draft: Draft) -> bool:
+        """Whether a draft decides where tensors live or how they are computed, so that leaving it costs the TPU."""
+        severity = draft.severity or draft.rule.severity
+        return draft.role in (Role.MOVES, Role.BLOCKS) and severity is Severity.ERROR
+
+    def _severity_when_kept(self, chain: Chain, test: ast.expr, places: bool) -> Severity:
+        if not self.context.guards.tests_availability(test):
+            certain = chain.drafts or chain.suspects or self._tests_mode(test)
+            return Severity.INFO if certain and not places else Severity.WARNING
+        if places:
+            return Severity.ERROR
+        if chain.with_role(Role.CUDA_ONLY) and not chain.with_role(Role.BLOCKS):
+            return Severity.INFO
+        return Severity.INFO if self._has_fallback(test) and chain.drafts else Severity.WARNING
+
+    def _tests_mode(self, test: ast.expr) -> bool:
+        value = subject(test)
+        return value is not None and is_mode(dotted(value))
 
     def _has_fallback(self, test: ast.expr) -> bool:
         for _, parent in self.module.ancestors(test):

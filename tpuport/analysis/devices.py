@@ -7,6 +7,7 @@ from enum import Enum, auto
 
 from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.scopes import Kind
+from tpuport.model import Project
 
 DEVICE_NAME = re.compile(r"(^|_)(devices?|dev|device_type|device_name|map_location)(_|\d*$)", re.IGNORECASE)
 """Names that say that they hold a device."""
@@ -216,11 +217,16 @@ def _holds_device(module: Module, target: ast.expr) -> bool:
     return False
 
 
-def _parameter_is_device(module: Module, arguments: ast.arguments, default: ast.expr) -> bool:
+def parameter_of(arguments: ast.arguments, default: ast.expr) -> str:
+    """The parameter that has `default` for its default value."""
     positional = [*arguments.posonlyargs, *arguments.args]
     pairs = [*zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)]
     pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None]
-    name = next(argument.arg for argument, value in pairs if value is default)
+    return next((argument.arg for argument, value in pairs if value is default), "")
+
+
+def _parameter_is_device(module: Module, arguments: ast.arguments, default: ast.expr) -> bool:
+    name = parameter_of(arguments, default)
     if DEVICE_NAME.search(name):
         return True
     scope = module.own_scopes[module.parents[arguments]]
@@ -269,30 +275,41 @@ def _takes_device(module: Module, call: ast.Call, at: int | str) -> bool:
     return at == "device" or _argument(module, call, at) is Place.TORCH
 
 
-def default_device_kind(module: Module, value: ast.expr | None) -> str:
+READS_INDEX = re.compile(r"\.index\b(?!\()|\.split\(\s*[\"']:[\"']|\[-1\]\)")
+"""Code that takes a device apart: there `cuda:0` and `cuda` are not the same."""
+
+
+def zero_is_current(module: Module, project: Project) -> bool:
+    """Whether `cuda:0` can only mean what `cuda` means: nothing changes the current device or reads an index."""
+    return not project.selects_device and not READS_INDEX.search(module.source)
+
+
+def default_device_kind(module: Module, value: ast.expr | None, zero: bool = False) -> str:
     """How an expression stands for the default device of the machine: as `text`, as `device`, or not (empty).
 
     Both the CUDA-only and the migrated spelling count: `'cuda' if torch.cuda.is_available() else 'cpu'`,
-    `torch.device(...)` around it, and what tpuport writes in their place.
+    `torch.device(...)` around it, and what tpuport writes in their place. `zero` lets `cuda:0` count as `cuda`.
     """
     match value:
         case ast.Call(args=[inner], keywords=[]) if module.callee(value) == "torch.device":
-            return "device" if default_device_kind(module, inner) == "text" else ""
+            return "device" if default_device_kind(module, inner, zero) == "text" else ""
         case ast.Call(args=[], keywords=[]) if module.callee(value) == "torch.accelerator.current_accelerator":
             return ""
         case ast.IfExp(test=ast.Call() as test, body=body, orelse=orelse):
-            return _chosen(module, test, body, orelse)
+            return _chosen(module, test, body, orelse, zero)
         case ast.Constant(value="cuda"):
+            return "text"
+        case ast.Constant(value="cuda:0") if zero:
             return "text"
     return ""
 
 
-def _chosen(module: Module, test: ast.Call, body: ast.expr, orelse: ast.expr) -> str:
+def _chosen(module: Module, test: ast.Call, body: ast.expr, orelse: ast.expr, zero: bool) -> str:
     if test.args or module.callee(test) not in ("torch.cuda.is_available", "torch.accelerator.is_available"):
         return ""
     cpu_text = isinstance(orelse, ast.Constant) and orelse.value == "cpu"
     device = cuda_device(module, body)
-    if device is not None and device.index is Index.CURRENT:
+    if device is not None and (device.index is Index.CURRENT or (zero and device.index is Index.ZERO)):
         return ("text" if cpu_text else "") if device.is_text else ("device" if _is_cpu_device(module, orelse) else "")
     if dotted(body).endswith(".type") or (isinstance(body, ast.Attribute) and body.attr == "type"):
         is_current = isinstance(body, ast.Attribute) and _is_current(module, body.value)

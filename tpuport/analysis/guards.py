@@ -35,6 +35,12 @@ def atoms(test: ast.expr, holds: bool) -> Iterator[Condition]:
         case ast.NamedExpr(value=value):
             yield Condition(test, holds)
             yield from atoms(value, holds)
+        case ast.IfExp(test=inner, body=ast.Constant(value=yes), orelse=ast.Constant(value=no)) if bool(yes) != bool(
+            no
+        ):
+            yield from atoms(inner, holds is bool(yes))
+        case ast.Call(func=ast.Name(id="bool" | "int"), args=[inner], keywords=[]):
+            yield from atoms(inner, holds)
         case _:
             yield Condition(test, holds)
 
@@ -51,6 +57,16 @@ def ends_block(module: Module, body: list[ast.stmt]) -> bool:
         and bool(last.orelse)
         and all(ends_block(module, part) for part in (last.body, last.orelse))
     )
+
+
+def _alternatives(condition: Condition) -> Iterator[Condition]:
+    """The conditions of which at least one holds: the operands of a true `or` or a false `and`."""
+    if isinstance(condition.test, ast.BoolOp):
+        for value in condition.test.values:
+            for atom in atoms(value, condition.holds):
+                yield from _alternatives(atom)
+    else:
+        yield condition
 
 
 def _until(nodes: list[ast.expr], end: ast.AST) -> Iterator[ast.expr]:
@@ -148,19 +164,12 @@ def _names_cuda(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value in ACCELERATOR_COMPARISON
 
 
-def conjuncts(node: ast.expr) -> Iterator[ast.expr]:
-    """The operands that must all be true for `node` to be true."""
-    for condition in atoms(node, True):
-        if condition.holds:
-            yield condition.test
-
-
-Flags = dict[FlagKey, list[ast.expr]]
-"""Variables that are true only where a test was, with the tests that they come from."""
+Flags = dict[tuple[FlagKey, bool], list[ast.expr]]
+"""For a variable and a truth value, the tests that must have come out true when the variable has that value."""
 
 
 def flags(module: Module, assignments: list[tuple[FlagKey, ast.expr]], is_test: Callable[[Condition], bool]) -> Flags:
-    """Variables that are true only where a test that `is_test` knows was.
+    """Variables whose truth, or falsehood, follows from tests that `is_test` knows.
 
     A flag may be passed on (`use = flag and not args.cpu`), so the search goes on until nothing new is found.
     """
@@ -169,14 +178,24 @@ def flags(module: Module, assignments: list[tuple[FlagKey, ast.expr]], is_test: 
     while size != sum(map(len, found.values())):
         size = sum(map(len, found.values()))
         for key, value in assignments:
-            for condition in atoms(value, True):
-                sources = [condition.test] if is_test(condition) else []
-                if not sources and condition.holds and isinstance(condition.test, ast.Name | ast.Attribute):
-                    inner = flag_key(module, condition.test)
-                    sources = found.get(inner, []) if inner and inner != key else []
-                known = found.setdefault(key, []) if sources else []
-                known.extend(source for source in sources if source not in known)
+            for holds in (True, False):
+                for source in _sources(module, value, holds, is_test, found):
+                    known = found.setdefault((key, holds), [])
+                    if source not in known:
+                        known.append(source)
     return found
+
+
+def _sources(
+    module: Module, value: ast.expr, holds: bool, is_test: Callable[[Condition], bool], found: Flags
+) -> Iterator[ast.expr]:
+    for condition in atoms(value, holds):
+        if is_test(condition):
+            yield condition.test
+        elif isinstance(condition.test, ast.Name | ast.Attribute):
+            inner = flag_key(module, condition.test)
+            if inner is not None:
+                yield from list(found.get((inner, condition.holds), []))
 
 
 def _assignments(module: Module) -> Iterator[tuple[FlagKey, ast.expr]]:
@@ -200,9 +219,17 @@ class Guards:
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        assignments = list(_assignments(module))
-        self._cuda_flags = flags(module, assignments, self._tests_cuda)
-        self._accelerator_flags = flags(module, assignments, self._tests_accelerator)
+        self._assignments = list(_assignments(module))
+        self._cuda_flags = flags(module, [*self._assignments, *self._passed_on()], self._tests_cuda)
+        self._accelerator_flags = flags(module, self._assignments, self._tests_accelerator)
+
+    def _passed_on(self) -> Iterator[tuple[FlagKey, ast.expr]]:
+        """Parameters count as set from the variable of the same name, wherever in the module that one is set."""
+        named = [(key.text, value) for key, value in self._assignments if key.scope]
+        for scope in self.module.own_scopes.values():
+            for name, bindings in scope.bindings.items():
+                if all(binding.kind is Kind.PARAMETER for binding in bindings):
+                    yield from ((FlagKey(id(scope), name), value) for text, value in named if text == name)
 
     def _tests_cuda(self, condition: Condition) -> bool:
         if self.tests_availability(condition.test):
@@ -214,31 +241,60 @@ class Guards:
         return condition.holds and isinstance(test, ast.Call) and self.module.callee(test) == ACCELERATOR_AVAILABLE
 
     def _flag(self, condition: Condition, known: Flags) -> list[ast.expr]:
-        if not condition.holds or not isinstance(condition.test, ast.Name | ast.Attribute):
+        if not isinstance(condition.test, ast.Name | ast.Attribute):
             return []
         key = flag_key(self.module, condition.test)
-        return known.get(key, []) if key else []
+        return known.get((key, condition.holds), []) if key else []
 
     def cuda_sources(self, condition: Condition) -> list[ast.expr]:
-        """The tests for CUDA that follow from a condition, directly or through flags: availability, device type."""
+        """The tests for CUDA that a condition goes back to, directly or through flags: availability, device type."""
         return [condition.test] if self._tests_cuda(condition) else self._flag(condition, self._cuda_flags)
 
     def cuda_tests(self, node: ast.AST) -> list[ast.expr]:
-        """The tests for CUDA that are known to have come out true where `node` runs."""
-        return [test for condition in conditions(self.module, node) for test in self.cuda_sources(condition)]
+        """The tests for CUDA that have a say in whether `node` runs, also as one of several reasons for it to."""
+        return [
+            test
+            for condition in conditions(self.module, node)
+            for part in _alternatives(condition)
+            for test in self.cuda_sources(part)
+        ]
 
     def has_accelerator(self, node: ast.AST) -> bool:
         """Whether some accelerator is known to be there where `node` runs, once the tests around it have moved."""
-        return any(
-            self._tests_accelerator(condition)
-            or self._flag(condition, self._accelerator_flags)
-            or self.cuda_sources(condition)
-            for condition in conditions(self.module, node)
+        return any(self.proves_accelerator(condition) for condition in conditions(self.module, node))
+
+    def proves_accelerator(self, condition: Condition, depth: int = 0) -> bool:
+        """Whether a condition can only come about where an accelerator is there; every value of a flag is looked at."""
+        if self._tests_accelerator(condition) or self._tests_cuda(condition):
+            return True
+        if not isinstance(condition.test, ast.Name | ast.Attribute) or depth > 3:
+            return False
+        key = flag_key(self.module, condition.test)
+        values = [value for assigned, value in self._assignments if assigned == key]
+        return (
+            bool(values)
+            and not self._is_parameter(condition.test)
+            and all(
+                (isinstance(value, ast.Constant) and bool(value.value) is not condition.holds)
+                or any(self.proves_accelerator(part, depth + 1) for part in atoms(value, condition.holds))
+                for value in values
+            )
         )
 
+    def _is_parameter(self, node: ast.expr) -> bool:
+        found = self.module.lookup(node) if isinstance(node, ast.Name) else None
+        return found is not None and any(binding.kind is Kind.PARAMETER for binding in found[1])
+
     def flag_groups(self) -> list[list[ast.expr]]:
-        """For each flag, the tests that it stands for."""
+        """For each flag, the tests that it goes back to."""
         return list(self._cuda_flags.values())
+
+    def is_followed(self, test: ast.expr, assigned: ast.stmt) -> bool:
+        """Whether the assignment of a test's result makes a flag that is known as such."""
+        targets = assigned.targets if isinstance(assigned, ast.Assign) else [getattr(assigned, "target", None)]
+        keys = [flag_key(self.module, t) for t in targets if isinstance(t, ast.Name | ast.Attribute)]
+        known = {key for (key, _), sources in self._cuda_flags.items() if test in sources}
+        return len(keys) == len(targets) and all(key in known for key in keys)
 
     def tests_availability(self, test: ast.AST) -> bool:
         """Whether `test` itself is a call of `torch.cuda.is_available`."""

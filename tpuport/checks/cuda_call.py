@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from tpuport.analysis.calls import argument, is_constant, is_unpacked
-from tpuport.analysis.devices import cuda_device, default_device_kind
+from tpuport.analysis.devices import cuda_device, default_device_kind, zero_is_current
 from tpuport.analysis.guards import conditions
 from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.scopes import Kind
@@ -40,7 +40,7 @@ def _draft(context: Context, rule: Rule, call: ast.Call, func: ast.Attribute) ->
         if device is not None:
             edits.append(DropArgument(span, context.module.span(device)))
         edits.append(InsertArgument(span, "{device}"))
-    elif not (is_constant(device, 0) and context.project.selects_device):
+    elif not is_constant(device, 0) or zero_is_current(context.module, context.project):
         edits.extend(_device_edits(context, device))
     if len(call.args) > 1:
         second = context.module.span(call.args[1])
@@ -57,10 +57,19 @@ def _not_a_tensor(context: Context, call: ast.Call, func: ast.Attribute) -> str:
     function = module.function(call)
     if function is not None and function.name == "cuda":
         return "it stands in a method named `cuda`, whose callers have to move with it"
-    if context.project.cuda_methods and not _from_torch(module, receiver):
-        classes = ", ".join(context.project.cuda_methods)
+    owners = {*context.project.cuda_methods, *_own_classes(module)}
+    if owners and not _from_torch(module, receiver):
+        classes = ", ".join(sorted(owners))
         return f"the receiver may be one of this project's own classes with a `cuda` method ({classes})"
     return ""
+
+
+def _own_classes(module: Module) -> Iterator[str]:
+    """Classes of the module that define a method named `cuda`."""
+    for node in module.of_type(ast.FunctionDef):
+        owner = module.parents[node]
+        if node.name == "cuda" and isinstance(owner, ast.ClassDef):
+            yield owner.name
 
 
 def _is_storage(module: Module, receiver: ast.expr) -> bool:

@@ -4,9 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.guards import compares_with_cuda
-from tpuport.analysis.module import Module
+from tpuport.analysis.module import Module, dotted
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import Replace, Rule
+from tpuport.model import Replace, Rule, Severity
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
@@ -17,10 +17,16 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             yield Draft(rule, choice, Role.MOVES, (_type_edit(module, choice),))
     for node in module.of_type(ast.Compare):
         if any(_lists_cuda(part) for part in node.comparators) and isinstance(node.ops[0], ast.In | ast.NotIn):
-            yield Draft(rule, node, Role.BLOCKS, reason="the other values of the list decide what it means")
+            mode = is_mode(dotted(node.left))
+            reason = "the other values of the list decide what it means"
+            yield Draft(rule, node, Role.NEUTRAL if mode else Role.BLOCKS, reason=reason, severity=_info(mode))
     for call in module.of_type(ast.Call):
         if isinstance(call.func, ast.Attribute) and call.func.attr == "startswith" and _several_prefixes(call):
             yield Draft(rule, call, Role.BLOCKS, reason="the other prefixes decide what it means")
+
+
+def _info(certain: bool) -> Severity | None:
+    return Severity.INFO if certain else None
 
 
 def _lists_cuda(node: ast.expr) -> bool:
@@ -51,6 +57,29 @@ def _type_edit(module: Module, choice: ast.IfExp) -> Replace:
     if isinstance(device, ast.Attribute) and device.attr == "type":
         return Replace(module.span(choice), "{0}", (module.span(device),))
     return Replace(module.span(choice), "torch.device({0}).type", (module.span(device),))
+
+
+MODES = {
+    "impl",
+    "implementation",
+    "mode",
+    "backend",
+    "kernel",
+    "method",
+    "engine",
+    "variant",
+    "algorithm",
+    "algo",
+    "op",
+    "platform",
+    "framework",
+    "language",
+}
+
+
+def is_mode(name: str) -> bool:
+    """Whether a variable's name says that its values are modes, of which `cuda` may be one."""
+    return name.rpartition(".")[2].lower() in MODES
 
 
 def subject(test: ast.expr) -> ast.expr | None:

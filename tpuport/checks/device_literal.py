@@ -1,17 +1,16 @@
 """Strings and `torch.device`s that name a CUDA device."""
 
 import ast
-import re
 from collections.abc import Iterator
 
-from tpuport.analysis.devices import CudaDevice, Index, Place, cuda_devices, outer, place
-from tpuport.checks.device_comparison import type_of_device
+from tpuport.analysis.devices import CudaDevice, Index, Place, cuda_devices, outer, parameter_of, place, zero_is_current
+from tpuport.analysis.module import Module, dotted
+from tpuport.checks.device_comparison import is_mode, type_of_device
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import Replace, Rule
+from tpuport.model import Replace, Rule, Severity
 
+REFLECTION = {"getattr", "hasattr", "setattr", "delattr"}
 CURRENT = "torch.accelerator.current_accelerator()"
-READS_INDEX = re.compile(r"\.index\b(?!\()|\.split\(\s*[\"']:[\"']|\[-1\]\)")
-"""Code that takes a device apart: there `cuda:0` and `cuda` are not the same."""
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
@@ -32,7 +31,7 @@ def _draft(context: Context, rule: Rule, device: CudaDevice) -> Draft | None:
     if where is Place.UNKNOWN:
         return _not_followed(context, rule, device)
     index = device.index
-    if index is Index.ZERO and not context.project.selects_device and not READS_INDEX.search(module.source):
+    if index is Index.ZERO and zero_is_current(module, context.project):
         index = Index.CURRENT
     if index is not Index.CURRENT:
         return _indexed(context, rule, device)
@@ -75,8 +74,31 @@ def _not_followed(context: Context, rule: Rule, device: CudaDevice) -> Draft | N
     parent = module.parents[outer(module, device.node)]
     if isinstance(parent, ast.Subscript | ast.Expr) or (isinstance(parent, ast.Dict) and device.node in parent.keys):
         return None
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in REFLECTION:
+        return None
     message = f"{module.text(device.node)} does not visibly reach a device"
-    return Draft(rule, device.node, Role.BLOCKS, message=message, reason="where the value goes is not known")
+    if is_mode(_receiver(module, device.node)):
+        reason = "it is taken for the name of a mode, not of a device"
+        return Draft(rule, device.node, Role.NEUTRAL, severity=Severity.INFO, message=message, reason=reason)
+    reason = "where the value goes is not known"
+    return Draft(rule, device.node, Role.BLOCKS, severity=Severity.WARNING, message=message, reason=reason)
+
+
+def _receiver(module: Module, node: ast.expr) -> str:
+    """The name that a value is given: a keyword, a parameter, a variable, the other side of a list's test."""
+    value = outer(module, node)
+    parent = module.parents[value]
+    match parent:
+        case ast.keyword(arg=str(name)):
+            return name
+        case ast.arguments():
+            return parameter_of(parent, value)
+        case ast.Assign(targets=[target]):
+            return dotted(target)
+        case ast.Tuple() | ast.List() | ast.Set():
+            test = module.parents[parent]
+            return dotted(test.left) if isinstance(test, ast.Compare) else ""
+    return ""
 
 
 def _default(context: Context, device: CudaDevice, where: Place) -> str:

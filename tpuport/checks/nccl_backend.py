@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.calls import argument
-from tpuport.analysis.devices import outer
+from tpuport.analysis.devices import outer, parameter_of
 from tpuport.analysis.module import Module
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Replace, Rule
@@ -70,8 +70,5 @@ def _names_backend(module: Module, parent: ast.AST, value: ast.expr) -> bool:
         case ast.keyword(arg=str(name)):
             return "backend" in name.lower()
         case ast.arguments():
-            positional = [*parent.posonlyargs, *parent.args]
-            named = [*zip(positional[len(positional) - len(parent.defaults) :], parent.defaults, strict=True)]
-            named += [(a, d) for a, d in zip(parent.kwonlyargs, parent.kw_defaults, strict=True) if d is not None]
-            return any("backend" in a.arg.lower() for a, default in named if default is value)
+            return "backend" in parameter_of(parent, value).lower()
     return False

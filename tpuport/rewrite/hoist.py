@@ -4,7 +4,7 @@ import ast
 import re
 from dataclasses import dataclass, field
 
-from tpuport.analysis.devices import default_device_kind
+from tpuport.analysis.devices import default_device_kind, zero_is_current
 from tpuport.analysis.module import Module
 from tpuport.analysis.scopes import Kind, Scope
 from tpuport.errors import TpuportError
@@ -56,6 +56,7 @@ class _Planner:
         self.project = project
         self.sites = [(edit.span, found[1]) for edit in edits for found in PLACEHOLDER.finditer(_template(edit))]
         self._functions = [node for node in module.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        self._zero = zero_is_current(module, project)
         self.result = Hoisted()
 
     def plan(self) -> Hoisted:
@@ -96,7 +97,7 @@ class _Planner:
                 if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN:
                     continue
                 node = bindings[0].node
-                kind = default_device_kind(self.module, bindings[0].value)
+                kind = default_device_kind(self.module, bindings[0].value, self._zero)
                 if kind and self._serves(node, scope, span) and self._sees(span, name, scope):
                     return name, kind
             scope = scope.parent

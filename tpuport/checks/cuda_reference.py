@@ -1,0 +1,30 @@
+"""`torch.cuda` reached by name: in strings for mocks and look-ups, and through `getattr`."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tpuport.analysis.calls import is_constant
+from tpuport.draft import Context, Draft, Role
+from tpuport.model import Rule
+
+PATH = re.compile(r"torch\.cuda(\.[A-Za-z_]\w*)*$")
+TENSOR_TYPE = re.compile(r"torch\.cuda\.\w+Tensor$")
+
+
+def check(context: Context, rule: Rule) -> Iterator[Draft]:
+    """A draft for every look-up that follows no name of the source."""
+    module = context.module
+    for node in module.of_type(ast.Constant):
+        text = node.value
+        if isinstance(text, str) and PATH.match(text) and not TENSOR_TYPE.match(text):
+            reason = f"what takes the place of {text} has to follow the code that it stands for"
+            yield Draft(rule, node, Role.BLOCKS, reason=reason)
+    for call in module.of_type(ast.Call):
+        if _looks_up(call) and module.qualified(call.args[0]) == "torch":
+            yield Draft(rule, call, Role.BLOCKS, reason="what is asked of the module found is not followed")
+
+
+def _looks_up(call: ast.Call) -> bool:
+    named = isinstance(call.func, ast.Name) and call.func.id in ("getattr", "hasattr")
+    return named and len(call.args) > 1 and is_constant(call.args[1], "cuda")
