@@ -27,6 +27,7 @@ _EMULATED_NOTE = (
     "Times marked emulated are those of XLA's CPU backend and say nothing of a TPU."
 )
 _NONE = "–"
+_SHOWN_CHANGES = 6
 
 
 def render(session: Session, report: Report, console: Console) -> None:
@@ -34,10 +35,7 @@ def render(session: Session, report: Report, console: Console) -> None:
     parts = [
         _heading(session),
         _failures(report.modes),
-        _losses(report.losses),
-        _steps(report.modes, report.programs),
-        _compilation(report.modes, report.programs),
-        _gains(session, report),
+        *_measurements(session, report),
         _graph_breaks(report.graph_breaks, report.modes),
         _recompiles(report.recompiles, report.modes),
         _remarks(report.modes),
@@ -46,6 +44,18 @@ def render(session: Session, report: Report, console: Console) -> None:
         if part is not None:
             console.print(part)
             console.print()
+
+
+def _measurements(session: Session, report: Report) -> list[RenderableType | None]:
+    """Figures; whether the modes compute the same comes first, what they gain last."""
+    if not any(row.steps for row in report.modes.rows):
+        return []
+    return [
+        _losses(report.losses),
+        _steps(report.modes, report.programs),
+        _compilation(report.modes, report.programs),
+        _gains(session, report),
+    ]
 
 
 def _heading(session: Session) -> RenderableType:
@@ -75,25 +85,16 @@ def _losses(losses: Losses) -> RenderableType:
     if not losses.rows:
         return Text(f"Losses: only {losses.reference.value} has any, so there is nothing to compare.")
     lines: list[RenderableType] = []
+    reference = losses.reference.value
     for row in losses.rows:
-        detail = f"largest difference {row.max_absolute:.3g} absolute, {row.max_relative:.3g} relative"
+        detail = f"largest difference {row.max_absolute:.2g}, relative {row.max_relative:.2g}"
         if row.agrees:
-            lines.append(
-                Text.assemble(
-                    "Losses: ",
-                    (row.mode.value, "bold"),
-                    f" agrees with {losses.reference.value} over {row.compared} losses; {detail}.",
-                )
-            )
+            what = f" agree with {reference} ({row.compared} compared, {detail})"
+            lines.append(Text.assemble("Losses: ", (row.mode.value, "bold"), what))
         else:
-            lines.append(
-                Text.assemble(
-                    ("Losses DIFFER: ", "bold red"), (row.mode.value, "bold"),
-                    f" leaves {losses.reference.value} at step {row.first_difference}, {row.compared} losses compared; "
-                    f"{detail}. "
-                    "Its speed is that of another computation.",
-                )
-            )  # fmt: skip
+            what = f" from {reference} at step {row.first_difference} on ({row.compared} compared, {detail}): "
+            warning = "what this mode gains is another computation's."
+            lines.append(Text.assemble(("Losses DIFFER: ", "bold red"), (row.mode.value, "bold"), what, warning))
     return Group(*lines)
 
 
@@ -210,43 +211,35 @@ def _gain(
 def _graph_breaks(breaks: GraphBreaks, modes: Modes) -> RenderableType | None:
     if not breaks.rows:
         return Text("Graph breaks: none.") if _compiled(modes) else None
-    table = _rows_table(f"Graph breaks: {len(breaks.rows)}")
+    lines: list[RenderableType] = [Text(f"Graph breaks: {len(breaks.rows)}", style="bold")]
     for row in breaks.rows:
-        what: list[RenderableType] = [Text(f"{row.reason}{f' ({row.id})' if row.id else ''}", style="bold")]
+        kind = f" ({row.id})" if row.id else ""
+        lines.append(Text.assemble(_where(row.place), f"  {row.count}×  ", (f"{row.reason}{kind}", "bold")))
         if row.explanation:
-            what.append(Text(row.explanation))
-        what += [Text(f"→ {hint}", style="dim") for hint in row.hints]
-        table.add_row(_where(row.place), f"{row.count}×", Group(*what))
-    return table
+            lines.append(_indented(row.explanation))
+        lines += [_indented(f"→ {hint}") for hint in row.hints]
+    return Group(*lines)
 
 
 def _recompiles(recompiles: Recompiles, modes: Modes) -> RenderableType | None:
     if not recompiles.rows and not recompiles.limits:
         return Text("Recompiles: none.") if _compiled(modes) else None
-    table = _rows_table(f"Recompiles: {sum(row.count for row in recompiles.rows)}")
+    lines: list[RenderableType] = [Text(f"Recompiles: {sum(row.count for row in recompiles.rows)}", style="bold")]
     for limit in recompiles.limits:
-        what = Text.assemble(("recompile limit reached: runs eagerly from then on. ", "bold red"), limit.reason)
-        table.add_row(_where(limit.place), "", what)
+        lines.append(
+            Text.assemble(_where(limit.place), "  ", ("recompile limit reached: runs eagerly from then on", "bold red"))
+        )
+        lines.append(_indented(limit.reason))
     for row in recompiles.rows:
-        changes = f" ({', '.join(row.changes[:6])}{', …' if len(row.changes) > 6 else ''})" if row.changes else ""
-        table.add_row(_where(row.place), f"{row.count}×", Text.assemble((row.cause, "bold"), changes))
-    return table
+        lines.append(Text.assemble(_where(row.place), f"  {row.count}×  ", (row.cause, "bold")))
+        if row.changes:
+            more = ", …" if len(row.changes) > _SHOWN_CHANGES else ""
+            lines.append(_indented(f"{', '.join(row.changes[:_SHOWN_CHANGES])}{more}"))
+    return Group(*lines)
 
 
-def _rows_table(title: str) -> Table:
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        show_header=False,
-        box=None,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-    )
-    table.add_column(overflow="fold")
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(ratio=1, overflow="fold")
-    return table
+def _indented(text: str) -> RenderableType:
+    return Padding(Text(text), (0, 0, 0, 4), expand=False)
 
 
 def _where(place: Place | None) -> Text:
@@ -265,7 +258,7 @@ def _remarks(modes: Modes) -> RenderableType | None:
     lines += [f"stood in for, as the emulation lacks it: {what} (by {how})" for what, how in stand_ins]
     if not lines:
         return None
-    return Group(Text("Notes", style="bold"), *(Padding(Text(f"- {line}"), (0, 0, 0, 0)) for line in lines))
+    return Group(Text("Notes", style="bold"), *(Text(f"- {line}") for line in lines))
 
 
 def _mode_remarks(row: ModeRow) -> list[str]:

@@ -18,7 +18,7 @@ from tpuport.profile.frames import innermost_user_frame, library_prefixes
 from tpuport.profile.layout import CRASH_LOG, DEVICE_LOG, read_json
 from tpuport.profile.pjrt import PluginTable
 from tpuport.profile.plan import Device, Mode, ModePlan
-from tpuport.profile.records import FILE_NAME, CompilerSummary, Ended, Note, RecordWriter, Started, StoodIn
+from tpuport.profile.records import FILE_NAME, Ended, Note, RecordWriter, Started, StoodIn
 
 _PR_SET_PDEATHSIG = 1
 
@@ -112,10 +112,7 @@ def _profile(mode_plan: ModePlan, writer: RecordWriter, table: PluginTable | Non
     def compilations() -> int:
         return trace.graphs + (programs.compiled if programs is not None else 0)
 
-    def leave_now() -> None:
-        _finish(writer, programs is not None, leave)
-
-    steps = Steps(plan, writer, losses, programs, compilations, leave_now)
+    steps = Steps(plan, writer, losses, programs, compilations, functools.partial(_finish, leave))
     calls = ModelCalls(writer, prefixes, compile_models=mode.compiles, call_ended=steps.call_ended)
     calls.install()
 
@@ -128,6 +125,7 @@ def _profile(mode_plan: ModePlan, writer: RecordWriter, table: PluginTable | Non
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     writer.write(Started(torch.__version__, str(accelerator or "cpu"), prefixes))
     steps.install()
+    sys.excepthook = sys.__excepthook__
     with ScriptEnd(writer, prefixes):
         run_script(plan)
     if not steps.done and steps.calls and steps.optimizers:
@@ -135,7 +133,7 @@ def _profile(mode_plan: ModePlan, writer: RecordWriter, table: PluginTable | Non
             Note("no-step", f"{steps.calls} model calls ran and an optimizer was built, but its step() never ran")
         )
     del library
-    leave_now()
+    _finish(leave)
 
 
 def _set_mode(device: Device, mode: Mode) -> None:
@@ -150,12 +148,8 @@ def _set_mode(device: Device, mode: Mode) -> None:
         inductor.fallback_random = True
 
 
-def _finish(writer: RecordWriter, has_compiler: bool, leave: Callable[[int], None]) -> None:
+def _finish(leave: Callable[[int], None]) -> None:
     """End the process without the interpreter's teardown, in which torch_tpu's runtime can crash."""
-    if has_compiler:
-        import torch
-
-        writer.write(CompilerSummary(int(torch.tpu._get_cache_stats()["num_compilations"])))
     sys.stdout.flush()
     sys.stderr.flush()
     leave(0)

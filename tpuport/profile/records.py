@@ -88,14 +88,6 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class CompilerSummary:
-    """Totals that the runtime itself keeps, where single programs can't be seen."""
-
-    kind: ClassVar[str] = "compiler-summary"
-    programs: int
-
-
-@dataclass(frozen=True, slots=True)
 class Root:
     """tpuport has put torch.compile around an outermost module."""
 
@@ -103,6 +95,8 @@ class Root:
     module: str
     frame: Frame | None
     """The user's line that called it first."""
+    parameters: tuple[str, ...] = ()
+    """Names of its positional arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +203,14 @@ class Ended:
 
 
 Record = (
-    Started | Step | StepSourceChosen | Program | CompilerSummary | Root | UserCompile | FrameStarted | FrameCompiled
+    Started | Step | StepSourceChosen | Program | Root | UserCompile | FrameStarted | FrameCompiled
     | GraphBreak | Recompile | StoodIn | Note | Enough | Ended
 )  # fmt: skip
 
 _KINDS: dict[str, type[Any]] = {
     record.kind: record
     for record in (
-        Started, Step, StepSourceChosen, Program, CompilerSummary, Root, UserCompile, FrameStarted, FrameCompiled,
+        Started, Step, StepSourceChosen, Program, Root, UserCompile, FrameStarted, FrameCompiled,
         GraphBreak, Recompile, StoodIn, Note, Enough, Ended,
     )
 }  # fmt: skip

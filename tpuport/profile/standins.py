@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.library import Library, get_kernel
+from torch.library import Library
 
 Report = Callable[[str, str], None]
 """Told what is stood in for, and how, at its first use."""
@@ -40,7 +40,7 @@ def install(report: Report) -> Library:
         library.impl(name, stand_ins.on_cpu(name), _KEY)
     for name in _UNSUPPORTED:
         library.impl(name, _refusal(name), _KEY)
-    _copy_synchronously(library, report)
+    _copy_synchronously(report)
     _ignore_pinning(report)
     _use_math_attention()
     return library
@@ -119,38 +119,25 @@ def _refusal(name: str) -> Callable[..., Any]:
     return refuse
 
 
-def _copy_synchronously(library: Library, report: Report) -> None:
-    """Copies to the host without pinned memory can only be synchronous."""
-    kernel = get_kernel("aten::_to_copy", _KEY)
+def _copy_synchronously(report: Report) -> None:
+    """Copies to the host without pinned memory can only be synchronous.
+
+    Not done on the dispatch key: calling the kernel from Python there holds the interpreter's lock while the runtime
+    compiles on another thread, which needs it.
+    """
+    to = torch.Tensor.to
     reported = False
 
-    def to_copy(
-        keys: Any,
-        tensor: torch.Tensor,
-        *,
-        dtype: Any = None,
-        layout: Any = None,
-        device: Any = None,
-        pin_memory: Any = None,
-        non_blocking: bool = False,
-        memory_format: Any = None,
-    ) -> Any:
+    def synchronous_to(self: torch.Tensor, *arguments: Any, **keywords: Any) -> torch.Tensor:
         nonlocal reported
-        if non_blocking and not reported:
-            reported = True
-            report("non_blocking copies to the host", "synchronous copies")
-        return kernel.call_boxed(
-            keys,
-            tensor,
-            dtype=dtype,
-            layout=layout,
-            device=device,
-            pin_memory=pin_memory,
-            non_blocking=False,
-            memory_format=memory_format,
-        )
+        if keywords.get("non_blocking") and self.device.type == "tpu":
+            keywords["non_blocking"] = False
+            if not reported:
+                reported = True
+                report("non_blocking copies from the device", "synchronous copies")
+        return to(self, *arguments, **keywords)
 
-    library.impl("_to_copy", to_copy, _KEY, with_keyset=True)
+    torch.Tensor.to = synchronous_to
 
 
 def _ignore_pinning(report: Report) -> None:

@@ -194,14 +194,14 @@ def _failure(plan: Plan, run: Run, places: Places) -> Failure | None:
             hint = "The emulated TPU cannot run this; a TPU can. Nothing is wrong with the script."
         elif ended.error.startswith("EOFError") and any(note.code == "stdin" for note in records.of(Note)):
             hint = "Under tpuport standard input is empty; pass what the script asks for as arguments after `--`."
-        return Failure(f"{_first_line(ended.error)} (after {_count(steps)})", place, hint)
+        return Failure(f"{_first_line(ended.error)} ({_when(steps)})", place, hint)
     if ended.how == "os-exit" and (ended.code or not steps):
-        return Failure(f"the script called os._exit({ended.code}) after {_count(steps)}", place)
+        return Failure(f"the script called os._exit({ended.code}) {_when(steps)}", place)
     if not steps:
         return _no_steps(ended, place, records)
     if ended.how == "exit" and ended.code:
         detail = f": {_first_line(ended.error)}" if ended.error else ""
-        return Failure(f"the script called sys.exit({ended.code}) after {_count(steps)}{detail}", place)
+        return Failure(f"the script called sys.exit({ended.code}) {_when(steps)}{detail}", place)
     return _no_graphs(run)
 
 
@@ -245,23 +245,23 @@ def _stopped_from_outside(plan: Plan, run: Run, places: Places, steps: int) -> F
     place = places.innermost(run.crash_stack)
     if run.exit.kind is ExitKind.TIMEOUT:
         return Failure(
-            f"the time limit of {plan.timeout_s:g} s was reached after {_count(steps)}",
+            f"the time limit of {plan.timeout_s:g} s was reached {_when(steps)}",
             place,
             "Raise --timeout, or make the script's work smaller.",
         )
     if run.exit.kind is ExitKind.INTERRUPTED:
-        return Failure(f"interrupted after {_count(steps)}", place)
+        return Failure(f"interrupted {_when(steps)}", place)
     name = signal.Signals(run.exit.code).name if run.exit.code in set(signal.Signals) else str(run.exit.code)
     hint = ""
     if name == "SIGKILL":
         hint = "The kernel does this when memory runs out."
     elif plan.device is Device.EMULATED_TPU and name == "SIGABRT":
         hint = "Some operations abort XLA's CPU backend, which emulates the TPU here; a TPU runs them."
-    return Failure(f"the process was ended by {name} after {_count(steps)}", place, hint)
+    return Failure(f"the process was ended by {name} {_when(steps)}", place, hint)
 
 
 def _silent_exit(run: Run, steps: int) -> Failure:
-    phase = f"after {_count(steps)}" if run.records.last(Started) else "before the script began"
+    phase = _when(steps) if run.records.last(Started) else "before the script began"
     detail = f"; its last output: {run.stderr_tail[-1]}" if run.stderr_tail else ""
     return Failure(f"the process exited with status {run.exit.code} {phase}, without saying why{detail}", None)
 
@@ -271,7 +271,7 @@ def _first_line(text: str) -> str:
     return line if len(line) <= 300 else f"{line[:300]}…"
 
 
-def _count(steps: int) -> str:
+def _when(steps: int) -> str:
     if not steps:
-        return "no step"
-    return "1 step" if steps == 1 else f"{steps} steps"
+        return "before its first step"
+    return "after 1 step" if steps == 1 else f"after {steps} steps"

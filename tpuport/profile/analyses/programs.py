@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tpuport.profile.figures import Basis, Figure, time_basis
 from tpuport.profile.plan import Mode
-from tpuport.profile.records import CompilerSummary, FrameCompiled, Phase, Program, Records, Step
+from tpuport.profile.records import FrameCompiled, Phase, Program, Records, Step
 from tpuport.profile.session import Run, Session
 
 
@@ -54,14 +54,13 @@ def _row(session: Session, run: Run) -> ProgramRow:
         step.executions for step in records.of(Step) if step.phase is Phase.COUNTED and step.executions is not None
     ]
     programs = records.of(Program)
-    summary = records.last(CompilerSummary)
-    watched = bool(programs) or summary is not None
+    watched = session.plan.device.is_tpu
     compiles = run.mode.compiles
     return ProgramRow(
         mode=run.mode,
         executions=_count(statistics.median_high(sum(runs.values()) for runs in counted)) if counted else None,
         distinct=_count(statistics.median_high(len(runs) for runs in counted)) if counted else None,
-        compiled=_count(len(programs) or (summary.programs if summary else 0)) if watched else None,
+        compiled=_count(len(programs)) if watched else None,
         compile_time=Figure(sum(program.seconds for program in programs), "s", basis) if programs else None,
         failed=sum(program.failed for program in programs),
         graphs=_count(count_graphs(records)) if compiles else None,

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 
 from tpuport.profile.places import Place, Places
 from tpuport.profile.plan import Mode
-from tpuport.profile.records import Frame, FrameCompiled, FrameStarted, Recompile
+from tpuport.profile.records import Frame, FrameCompiled, FrameStarted, Recompile, Root
 from tpuport.profile.session import Run, Session
 
-_VERSION_PREFIX = re.compile(r"^\d+/\d+: ")
+_VERSION_PREFIX = re.compile(r"^\d+/(\d+): ")
+_POSITIONAL = re.compile(r"\bargs\[(\d+)\]")
+_KEYWORD = re.compile(r"\bkwargs\['(\w+)'\]")
 _STACK_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
 _SIZE = re.compile(
     r"^tensor '(?P<name>.+)' size mismatch at index (?P<dim>\d+)\. expected (?P<old>\d+), actual (?P<new>\d+)"
@@ -84,11 +86,9 @@ def analyse_recompiles(session: Session) -> Recompiles:
 
 
 def _add(groups: dict[_Key, _Group], mode: Mode, frames: "_Frames", record: Recompile) -> None:
-    # One reason for each version compiled so far; the newest version says best what has changed since.
-    reason = record.reasons[0] if len(record.reasons) == 1 else max(record.reasons, key=_version)
-    text = _VERSION_PREFIX.sub("", reason)
-    cause, change = describe(text)
-    place = frames.place_of_guard(text) or frames.place(record.frame_id)
+    guard = frames.decisive_guard(record)
+    cause, change = describe(guard)
+    place = frames.place_of_guard(guard) or frames.place(record.frame_id)
     key = (place.file if place else "", place.line if place else 0, cause)
     group = groups.setdefault(key, _Group(place, cause))
     group.counts[mode] = group.counts.get(mode, 0) + 1
@@ -97,7 +97,7 @@ def _add(groups: dict[_Key, _Group], mode: Mode, frames: "_Frames", record: Reco
 
 
 def _version(reason: str) -> int:
-    match = re.match(r"^\d+/(\d+): ", reason)
+    match = _VERSION_PREFIX.match(reason)
     return int(match[1]) if match else -1
 
 
@@ -106,10 +106,8 @@ def describe(guard: str) -> tuple[str, str]:
     first = guard.splitlines()[0].partition("  #")[0].strip() if guard else "unknown cause"
     if match := _SIZE.match(first):
         return f"size of `{match['name']}` in dimension {match['dim']} changed", f"{match['old']} → {match['new']}"
-    if "GLOBAL_STATE" in first:
-        return f"global state changed: {first}", ""
     if "grad_mode" in first:
-        return "gradient mode changed (torch.no_grad or inference_mode)", ""
+        return "gradient mode changed (torch.no_grad, inference_mode)", ""
     if match := _EQUAL.match(first):
         return f"value of `{match['name'].strip()}` changed", f"{match['old'].strip()} → other"
     return first, ""
@@ -123,6 +121,9 @@ class _Frames:
         self._stacks: dict[int, tuple[Frame, ...]] = {}
         for started in run.records.of(FrameStarted):
             self._stacks.setdefault(started.frame_id, started.stack)
+        self._parameters = {root.module: root.parameters for root in run.records.of(Root)}
+        self._causes: set[tuple[int, str]] = set()
+        self._sizes: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
         self._compiled = {(frame.frame_id, frame.compile_id): frame for frame in run.records.of(FrameCompiled)}
 
     def is_artifact(self, record: Recompile) -> bool:
@@ -130,6 +131,40 @@ class _Frames:
         stack = self._stacks.get(record.frame_id, ())
         compiled = self._compiled.get((record.frame_id, record.compile_id))
         return bool(stack) and not self._places.is_user(stack[-1]) and compiled is not None and not compiled.operations
+
+    def decisive_guard(self, record: Recompile) -> str:
+        """Return the guard that says best what changed: there is one for each version compiled so far.
+
+        A size for which a version exists is not what is new, even if the newest version was made for another. Of the
+        rest, a cause not seen before in this function comes first, then what the newest version says.
+        """
+        newest_first = sorted(record.reasons, key=_version, reverse=True)
+        guards = [self._named(record.frame_id, _VERSION_PREFIX.sub("", reason)) for reason in newest_first]
+        candidates = [guard for guard in guards if not self._fits_some_version(record.frame_id, guard)] or guards
+        unseen = [guard for guard in candidates if (record.frame_id, describe(guard)[0]) not in self._causes]
+        chosen = (unseen or candidates or [""])[0]
+        self._causes.add((record.frame_id, describe(chosen)[0]))
+        for guard in guards:
+            if match := _SIZE.match(guard):
+                self._sizes[record.frame_id, f"{match['name']}[{match['dim']}]"] |= {match["old"], match["new"]}
+        return chosen
+
+    def _fits_some_version(self, frame_id: int, guard: str) -> bool:
+        match = _SIZE.match(guard)
+        return match is not None and match["new"] in self._sizes[frame_id, f"{match['name']}[{match['dim']}]"]
+
+    def _named(self, frame_id: int, guard: str) -> str:
+        """Give a model's arguments the names that its forward() has for them, instead of those of tpuport's wrapper."""
+        stack = self._stacks.get(frame_id, ())
+        if not stack or self._places.is_user(stack[-1]):
+            return guard
+        names = self._parameters.get(stack[-1].function, ())
+
+        def name(match: re.Match[str]) -> str:
+            position = int(match[1])
+            return names[position] if position < len(names) else match[0]
+
+        return _KEYWORD.sub(r"\1", _POSITIONAL.sub(name, guard))
 
     def place(self, frame_id: int) -> Place | None:
         """Return the function's first line, or the user's line that called the model when it is tpuport's wrapper."""

@@ -1,6 +1,7 @@
 """torch.compile around the script's models, and what becomes of the script's own torch.compile calls."""
 
 import functools
+import inspect
 import sys
 import threading
 import types
@@ -96,7 +97,8 @@ class ModelCalls:
         )
         module._compiled_call_impl = self._compile(own)
         self.roots += 1
-        self._writer.write(Root(name, self._user_frame(sys._getframe(2))))
+        parameters = tuple(inspect.signature(module.forward).parameters)
+        self._writer.write(Root(name, self._user_frame(sys._getframe(2)), parameters))
 
     def _user_frame(self, frame: types.FrameType | None) -> Frame | None:
         return innermost_user_frame(python_stack(frame), self._prefixes)
