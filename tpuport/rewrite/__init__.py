@@ -90,12 +90,21 @@ def comments(source: str) -> Counter[str]:
     return Counter(token.string.rstrip() for token in tokens if token.type == tokenize.COMMENT)
 
 
+def strings(tree: ast.Module) -> Counter[str]:
+    """Every docstring and other string that stands as a statement, with how often it occurs."""
+    return Counter(
+        node.value.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    )
+
+
 def _check(source: str, text: str, project: Project, rules: Sequence[Rule]) -> tuple[Module, list[Finding]]:
     try:
-        ast.parse(text)
-        lost = comments(source) - comments(text)
+        lost = strings(ast.parse(source)) - strings(ast.parse(text))
+        lost += comments(source) - comments(text)
     except (SyntaxError, tokenize.TokenError) as error:
         raise TpuportError(f"the rewrite would not parse any more: {error}", hint="please report this file") from error
     if lost:
-        raise TpuportError(f"the rewrite would lose the comment {next(iter(lost))!r}", hint="please report this file")
+        raise TpuportError(f"the rewrite would lose the comment or docstring {next(iter(lost))!r}", hint="please report this file")
     return match(text, project, rules)

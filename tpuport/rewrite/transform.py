@@ -80,8 +80,9 @@ class _Rewriter(cst.CSTTransformer):
         self.stack: list[cst.CSTNode] = []
         self.parts: dict[Span, cst.BaseExpression] = {}
         self.done: set[Span] = set()
-        self.guards: set[int] = set()
-        self.removed: set[int] = set()
+        # By id, with the node itself held: an id is taken again once its node is gone.
+        self.guards: dict[int, cst.CSTNode] = {}
+        self.removed: dict[int, cst.CSTNode] = {}
         self.touched = 0
         self._marks: list[int] = []
 
@@ -214,7 +215,7 @@ class _Rewriter(cst.CSTTransformer):
         going = [span for span in map(self.span, original.body) if span in self.work.removals]
         self.done.update(span for span in going if span is not None)
         if going and len(going) == len(original.body):
-            self.removed.add(id(updated))
+            self.removed[id(updated)] = updated
             return updated
         if going:
             pairs = zip(original.body, updated.body, strict=True)
@@ -232,7 +233,7 @@ class _Rewriter(cst.CSTTransformer):
         lines[-1] = _with_trailing(lines[-1], updated.trailing_whitespace)
         for line in lines:
             if _is_guard(line):
-                self.guards.add(id(line))
+                self.guards[id(line)] = line
         return self._inserted(self.span(original.body[0]), list(lines))
 
     def _small_statements(
@@ -342,7 +343,7 @@ class _Rewriter(cst.CSTTransformer):
         if second.leading_lines or not first.test.deep_equals(second.test):
             return None
         joined = first.with_changes(body=first.body.with_changes(body=[*first.body.body, *second.body.body]))
-        self.guards.add(id(joined))
+        self.guards[id(joined)] = joined
         return joined
 
 
