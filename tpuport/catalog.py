@@ -52,9 +52,14 @@ def _mapping(table: dict[str, Any], where: str) -> Mapping:
     )
 
 
-def _rule(path: Path) -> Rule:
+EXAMPLES = "\n[[examples]]"
+"""Where a rule's examples begin. They come last, so that a run that shows none does not parse them either."""
+
+
+def _rule(path: Path, examples: bool) -> Rule:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        table = tomllib.loads(text if examples else text.partition(EXAMPLES)[0])
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: not a readable rule file: {error}") from error
     _refuse_unknown(table, REQUIRED + OPTIONAL, str(path))
@@ -124,19 +129,22 @@ class Catalog:
 
 
 @cache
-def _load(directories: tuple[Path, ...]) -> Catalog:
+def _load(directories: tuple[Path, ...], examples: bool) -> Catalog:
     rules: dict[str, tuple[Rule, Path]] = {}
     for directory in directories:
         if not directory.is_dir():
             raise ConfigError(f"rule folder {directory} does not exist")
         for path in sorted(directory.rglob("*.toml")):
-            rule = _rule(path)
+            rule = _rule(path, examples)
             if rule.code in rules:
                 raise ConfigError(f"{path}: code {rule.code} is already that of {rules[rule.code][1]}")
             rules[rule.code] = rule, path
     return Catalog(tuple(rules[code][0] for code in sorted(rules)))
 
 
-def load(extra: Sequence[Path] = ()) -> Catalog:
-    """The shipped rules and those of the folders in `extra`. Raises ConfigError for a rule file that is not right."""
-    return _load((rules_directory(), *extra))
+def load(extra: Sequence[Path] = (), *, examples: bool = False) -> Catalog:
+    """The shipped rules and those of the folders in `extra`; `examples` only where they are asked for.
+
+    Raises ConfigError for a rule file that is not right.
+    """
+    return _load((rules_directory(), *extra), examples)

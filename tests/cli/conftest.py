@@ -19,7 +19,7 @@ def small_core(monkeypatch: pytest.MonkeyPatch) -> None:
         setattr(module, function.__name__, function)
         monkeypatch.setitem(sys.modules, f"tpuport.{name}", module)
         monkeypatch.setattr(f"tpuport.{name}", module, raising=False)
-    monkeypatch.setattr(catalog, "load", lambda extra=(): catalog.Catalog(RULES))  # noqa: ARG005
+    monkeypatch.setattr(catalog, "load", lambda extra=(), examples=False: catalog.Catalog(RULES))  # noqa: ARG005
 
 
 @pytest.fixture

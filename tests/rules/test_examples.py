@@ -7,7 +7,7 @@ from tpuport.match import findings
 from tpuport.model import Example, Project, Rule
 from tpuport.rewrite import rewrite
 
-RULES = catalog.load().rules
+RULES = catalog.load(examples=True).rules
 NEWEST = "2.11"
 
 

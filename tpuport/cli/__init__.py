@@ -1,21 +1,14 @@
 """The command line: one module a command, the only place that prints and that knows exit codes."""
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-from tpuport.cli.doctor import doctor
-from tpuport.cli.lint import lint
-from tpuport.cli.migrate import migrate
-from tpuport.cli.profile import profile
-from tpuport.cli.report import report
-from tpuport.cli.rules import rules
+COMMANDS = ("migrate", "lint", "profile", "report", "rules", "doctor")
+"""Every sub-command in the order of `tpuport --help`; each is the function of its name in the module of its name."""
 
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "migrate": migrate,
-    "lint": lint,
-    "profile": profile,
-    "report": report,
-    "rules": rules,
-    "doctor": doctor,
-}
-"""Every sub-command by name, in the order of `tpuport --help`. Heavy imports happen inside the commands."""
+
+def load(name: str) -> Callable[..., Any]:
+    """The function of a command. Only the command that runs is imported: the others' needs are not its own."""
+    function: Callable[..., Any] = getattr(import_module(f"tpuport.cli.{name}"), name)
+    return function

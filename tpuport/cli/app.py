@@ -2,24 +2,46 @@
 
 import os
 import sys
-import traceback
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+import typer.core
+import typer.main
 
 from tpuport import __version__
-from tpuport.cli import COMMANDS
+from tpuport.cli import COMMANDS, load
 from tpuport.errors import ExitCode, TpuportError
+
+_OPTIONS: dict[str, Any] = {
+    "add_completion": False,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+
+class _Commands(typer.core.TyperGroup):
+    """The sub-commands, each imported when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
+        """Every command's name."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - click's signature
+        """The command of that name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        single = typer.Typer(**_OPTIONS)
+        single.command(cmd_name)(load(cmd_name))
+        return typer.main.get_command(single)
+
 
 app = typer.Typer(
     name="tpuport",
+    cls=_Commands,
     help="Take PyTorch from CUDA to TPU: migrate the code, keep it portable, profile what the port gains.",
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **_OPTIONS,
 )
 
 _debug = False
@@ -36,9 +58,7 @@ def _versions(verbose: bool) -> str:
 @app.callback(invoke_without_command=True)
 def _options(
     version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="With --version: also what a bug report needs.")
-    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="With --version: also what a bug report needs.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     global _debug
@@ -50,17 +70,14 @@ def _options(
         raise typer.BadParameter("--verbose goes with --version", param_hint="--verbose")
 
 
-for _name, _command in COMMANDS.items():
-    app.command(_name)(_command)
-
-
 def _fail(message: str, hint: str) -> None:
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print("error:", style="bold red", end=" ")
-    console.print(message, markup=False)
+    from tpuport.cli.streams import sheet
+    from tpuport.output.style import write
+
+    lines = [[("error:", "bold red"), (f" {message}", "")]]
     if hint:
-        console.print("hint:", style="bold", end=" ")
-        console.print(hint, markup=False)
+        lines.append([("hint:", "bold"), (f" {hint}", "")])
+    write(sheet(stderr=True), lines)
 
 
 def main() -> None:
@@ -69,6 +86,8 @@ def main() -> None:
         app(standalone_mode=True)
     except TpuportError as error:
         if _debug:
+            import traceback
+
             traceback.print_exc()
         _fail(str(error), error.hint)
         sys.exit(error.exit_code)

@@ -29,7 +29,7 @@ def lint(
 
     Exit status: 0 nothing found, 1 findings, 2 wrong usage or a file that could not be read or parsed.
     """
-    from tpuport.cli.streams import console
+    from tpuport.cli.streams import sheet
     from tpuport.engine import Report
     from tpuport.output import formats
 
@@ -46,7 +46,7 @@ def lint(
     shown = tuple(_at_least(severity, outcome) for outcome in outcomes)
     hidden = sum(len(outcome.findings) for outcome in outcomes) - sum(len(outcome.findings) for outcome in shown)
     report = Report(shown, run.notes, hidden)
-    render(report, console())
+    render(report, sheet())
     if report.of(Status.FAILED):
         raise typer.Exit(ExitCode.ERROR)
     if report.findings:

@@ -44,7 +44,7 @@ def migrate(
     Exit status: 0 done, 1 work is left (only with --strict), 2 wrong usage or a file that could not be read, parsed or
     written.
     """
-    from tpuport.cli.streams import console
+    from tpuport.cli.streams import sheet
     from tpuport.engine import Report
     from tpuport.output import formats
 
@@ -80,7 +80,7 @@ def migrate(
         notes += _way_back(outcomes, allow_dirty)
         outcomes = _write(outcomes, run.root, run.task.max_size)
     report = Report(tuple(outcomes), tuple(notes), written=not preview)
-    render(report, console(stderr=diff))
+    render(report, sheet(stderr=diff))
     if report.of(Status.FAILED):
         raise typer.Exit(ExitCode.ERROR)
     if strict and any(finding.severity is not Severity.INFO for _, finding in report.findings):

@@ -15,12 +15,12 @@ def rules(
 ) -> None:
     """List the rules, or explain one: what it matches, why, and what becomes of it."""
     from tpuport import catalog
-    from tpuport.cli.streams import console
+    from tpuport.cli.streams import sheet
     from tpuport.output import formats
 
     form = formats.chosen(formats.RULES, "json" if json else format_)
-    known = catalog.load(directories or ())
+    known = catalog.load(directories or (), examples=True)
     if code:
-        form.one(known.get(code), console())
+        form.one(known.get(code), sheet())
     else:
-        form.all(known.rules, console())
+        form.all(known.rules, sheet())

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 from tpuport.model import Outcome
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from tpuport.output.style import Sheet
 
 _PATIENCE = 1.0
 """Seconds after which a run counts as long."""
 
 
-def console(*, stderr: bool = False) -> "Console":
-    """A console on stdout or stderr that prints names which the stream cannot encode escaped rather than failing."""
-    from rich.console import Console
+def sheet(*, stderr: bool = False) -> "Sheet":
+    """A sheet on stdout or stderr that prints names which the stream cannot encode escaped rather than failing."""
+    from tpuport.output import style
 
     stream = sys.stderr if stderr else sys.stdout
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
-    return Console(file=stream, highlight=False, markup=False, emoji=False)
+    return style.sheet(stream)
 
 
 def with_progress(outcomes: Iterator[Outcome], total: int) -> Iterator[Outcome]:

@@ -2,16 +2,13 @@
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from tpuport.engine import Report
 from tpuport.errors import UsageError
 from tpuport.model import Rule
 from tpuport.output import lint_json, lint_text, migrate_json, migrate_text, rules_json, rules_text
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
+from tpuport.output.style import Sheet
 
 Format = TypeVar("Format")
 
@@ -19,15 +16,15 @@ Format = TypeVar("Format")
 class RuleFormat(NamedTuple):
     """How the rules are shown: all of them, or one."""
 
-    all: "Callable[[Sequence[Rule], Console], None]"
-    one: "Callable[[Rule, Console], None]"
+    all: Callable[[Sequence[Rule], Sheet], None]
+    one: Callable[[Rule, Sheet], None]
 
 
-LINT: "dict[str, Callable[[Report, Console], None]]" = {
+LINT: dict[str, Callable[[Report, Sheet], None]] = {
     "text": lint_text.render,
     "json": lint_json.render,
 }
-MIGRATE: "dict[str, Callable[[Report, Console], None]]" = {
+MIGRATE: dict[str, Callable[[Report, Sheet], None]] = {
     "text": migrate_text.render,
     "json": migrate_json.render,
 }

@@ -1,20 +1,17 @@
 """Lint findings as JSON, version 1."""
 
 import json
-from typing import TYPE_CHECKING
 
 from tpuport.engine import Report
 from tpuport.model import Status
 from tpuport.output import findings
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from tpuport.output.style import Sheet
 
 VERSION = 1
 """Goes up when a key changes its meaning or goes away; new keys may come at any time."""
 
 
-def render(report: Report, console: "Console") -> None:
+def render(report: Report, sheet: Sheet) -> None:
     """Write one JSON object."""
     content = {
         "version": VERSION,
@@ -28,4 +25,4 @@ def render(report: Report, console: "Console") -> None:
             "hidden": report.hidden,
         },
     }
-    console.file.write(json.dumps(content, indent=2) + "\n")
+    sheet.file.write(json.dumps(content, indent=2) + "\n")

@@ -1,23 +1,18 @@
 """Lint findings as lines for people, and for the tools that read `path:line:column: message`."""
 
-from typing import TYPE_CHECKING
-
 from tpuport.engine import Report
 from tpuport.model import Safety, Status
 from tpuport.output import findings
-from tpuport.output.style import Line, count, write
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from tpuport.output.style import Line, Sheet, count, write
 
 
-def render(report: Report, console: "Console") -> None:
+def render(report: Report, sheet: Sheet) -> None:
     """Write each finding, each file that was not linted, and a summary."""
     lines = [findings.line(path, finding) for path, finding in report.findings]
     lines += findings.unread(report)
     lines += [[("note", "bold"), (f": {note}", "")] for note in report.notes]
     lines.append(_summary(report))
-    write(console, lines)
+    write(sheet, lines)
 
 
 def _summary(report: Report) -> Line:

@@ -2,20 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from tpuport.engine import Report
 from tpuport.model import Severity, Status
 from tpuport.output import findings
-from tpuport.output.style import Line, count, write
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from tpuport.output.style import Line, Sheet, count, write
 
 
-def render(report: Report, console: "Console") -> None:
+def render(report: Report, sheet: Sheet) -> None:
     """Write the findings that remain, a table by rule, the files that were not migrated, and a summary."""
-    write(console, _lines(report))
+    write(sheet, _lines(report))
 
 
 def _lines(report: Report) -> Iterator[Line]:

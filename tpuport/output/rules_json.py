@@ -2,18 +2,15 @@
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tpuport.model import Rule
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from tpuport.output.style import Sheet
 
 VERSION = 1
 """Goes up when a key changes its meaning or goes away; new keys may come at any time."""
 
 
-def render_list(rules: Sequence[Rule], console: "Console") -> None:
+def render_list(rules: Sequence[Rule], sheet: Sheet) -> None:
     """Write one JSON object with every rule in it."""
     records = [
         {
@@ -32,9 +29,9 @@ def render_list(rules: Sequence[Rule], console: "Console") -> None:
         }
         for rule in rules
     ]
-    console.file.write(json.dumps({"version": VERSION, "rules": records}, indent=2) + "\n")
+    sheet.file.write(json.dumps({"version": VERSION, "rules": records}, indent=2) + "\n")
 
 
-def render_rule(rule: Rule, console: "Console") -> None:
+def render_rule(rule: Rule, sheet: Sheet) -> None:
     """Write one JSON object with this rule in it."""
-    render_list([rule], console)
+    render_list([rule], sheet)

@@ -1,23 +1,19 @@
 """The rules for people: a list of all, or one explained."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from tpuport.model import Example, Rule
-from tpuport.output.style import SEVERITY, Line, count, write
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from tpuport.output.style import SEVERITY, Line, Sheet, count, write
 
 
-def render_list(rules: Sequence[Rule], console: "Console") -> None:
+def render_list(rules: Sequence[Rule], sheet: Sheet) -> None:
     """Write one line for each rule."""
-    write(console, _list(rules))
+    write(sheet, _list(rules))
 
 
-def render_rule(rule: Rule, console: "Console") -> None:
+def render_rule(rule: Rule, sheet: Sheet) -> None:
     """Write everything about one rule."""
-    write(console, _explained(rule))
+    write(sheet, _explained(rule))
 
 
 def _list(rules: Sequence[Rule]) -> Iterator[Line]:
