@@ -96,6 +96,7 @@ class InsertArgument:
 
     span: Span
     template: str
+    holes: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,25 @@ class RemoveStatement:
     span: Span
 
 
-Edit = Rename | Replace | SetAttribute | SetArgument | DropArgument | InsertArgument | GuardStatement | RemoveStatement
+@dataclass(frozen=True, slots=True)
+class InsertBefore:
+    """Put the statement `code` before the statement at `span`."""
+
+    span: Span
+    code: str
+
+
+Edit = (
+    Rename
+    | Replace
+    | SetAttribute
+    | SetArgument
+    | DropArgument
+    | InsertArgument
+    | GuardStatement
+    | RemoveStatement
+    | InsertBefore
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +188,17 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A rule's example: `before` becomes `after`, or stays as it is when `after` is None."""
+    """A rule's example: `before` becomes `after`, or stays as it is when `after` is None.
+
+    `run` is code that uses what the example defines and prints; tests run it after both and compare what is printed.
+    """
 
     before: str
     after: str | None
     note: str = ""
     min_torch: str = ""
     unsafe: bool = False
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +212,8 @@ class Mapping:
     guard: str = ""
     otherwise: str = ""
     drop_arguments: tuple[str, ...] = ()
+    positional: tuple[str, ...] = ()
+    """Arguments, first ones, that the new name takes by position only."""
     set_arguments: dict[str, str] = field(default_factory=dict)
 
 

@@ -16,6 +16,7 @@ MOVES_DATA = re.compile(r"(to|move|send|copy|put)_?(to_)?_?cuda$", re.IGNORECASE
 PORTABLE_SPEEDUPS = {"pin_memory", "non_blocking", "fused"}
 """Arguments and methods that pay on any accelerator; each was run on a TPU device."""
 
+TELLS_APART = "it tells CUDA from other accelerators"
 HANDED_ON = "its value is handed on, and where it goes is not known"
 OUTPUT_CALLS = {"print", "info", "debug", "warning", "warn", "log", "write", "exception", "error"}
 OTHER_DEVICES = re.compile(r"[\"'](mps|xpu|npu|hpu|meta|mlu|xla)[\"':]")
@@ -160,6 +161,8 @@ class Settlement:
         moves = chain.with_role(Role.MOVES)
         if chain.with_role(Role.CUDA_ONLY) and not moves:
             return "what it guards is for CUDA only"
+        if not moves and all(map(self.context.guards.knows_accelerators, chain.tests)):
+            return TELLS_APART
         for test in chain.tests:
             if lost := self._where_the_value_goes(test, test):
                 return lost
@@ -284,6 +287,8 @@ class Settlement:
             return Severity.INFO if certain and not places else Severity.WARNING
         if places:
             return Severity.ERROR
+        if self.context.guards.knows_accelerators(test) and not chain.drafts:
+            return Severity.INFO
         if chain.with_role(Role.CUDA_ONLY) and not chain.with_role(Role.BLOCKS):
             return Severity.INFO
         return Severity.INFO if self._has_fallback(test) and chain.drafts else Severity.WARNING

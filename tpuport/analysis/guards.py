@@ -263,6 +263,13 @@ class Guards:
         """Whether some accelerator is known to be there where `node` runs, once the tests around it have moved."""
         return any(self.proves_accelerator(condition) for condition in conditions(self.module, node))
 
+    def knows_accelerators(self, node: ast.AST) -> bool:
+        """Whether `node` runs only after a test of `torch.accelerator`, so that what it asks of CUDA is deliberate."""
+        return any(
+            self._tests_accelerator(condition) or self._flag(condition, self._accelerator_flags)
+            for condition in conditions(self.module, node)
+        )
+
     def proves_accelerator(self, condition: Condition, depth: int = 0) -> bool:
         """Whether a condition can only come about where an accelerator is there; every value of a flag is looked at."""
         if self._tests_accelerator(condition) or self._tests_cuda(condition):

@@ -5,17 +5,29 @@ from collections.abc import Iterator
 
 from tpuport.analysis.module import dotted
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import Rule
+from tpuport.model import InsertBefore, Rule
 
 SWAP = "torch.__future__.set_swap_module_params_on_conversion"
+KEEP_TIED = f"""if torch.accelerator.is_available() and not torch.cuda.is_available():
+    {SWAP}(True)  # a move keeps tied parameters tied
+"""
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every `a.weight = b.weight`, unless the file keeps parameters whole when modules move."""
     module = context.module
-    if any(use.name == SWAP for use in module.uses):
+    if any(use.name == SWAP for use in module.uses) or not any(use.name.startswith("torch") for use in module.uses):
         return
+    first = True
     for node in module.of_type(ast.Assign):
-        target, value = node.targets[0], node.value
-        if dotted(target).endswith(".weight") and dotted(value).endswith(".weight") and dotted(value).count(".") > 1:
-            yield Draft(rule, node, Role.NEUTRAL, reason="tie again after the move, or swap parameters (see the rule)")
+        if _is_parameter(node.targets[0]) and _is_parameter(node.value):
+            edits = (InsertBefore(module.span(node), KEEP_TIED),) if first else ()
+            reason = "" if first else "it is settled with the first one of the file"
+            yield Draft(rule, node, Role.NEUTRAL, edits, reason=reason)
+            first = False
+
+
+def _is_parameter(node: ast.expr) -> bool:
+    """Whether an expression is the weight of a part of something: `self.head.weight`, not `self.weight`."""
+    text = dotted(node)
+    return text.endswith(".weight") and text.count(".") > 1

@@ -106,5 +106,7 @@ def _check(source: str, text: str, project: Project, rules: Sequence[Rule]) -> t
     except (SyntaxError, tokenize.TokenError) as error:
         raise TpuportError(f"the rewrite would not parse any more: {error}", hint="please report this file") from error
     if lost:
-        raise TpuportError(f"the rewrite would lose the comment or docstring {next(iter(lost))!r}", hint="please report this file")
+        raise TpuportError(
+            f"the rewrite would lose the comment or docstring {next(iter(lost))!r}", hint="please report this file"
+        )
     return match(text, project, rules)

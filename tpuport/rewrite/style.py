@@ -38,6 +38,15 @@ class Style:
         assert isinstance(renamed, cst.BaseExpression)
         return renamed
 
+    def statement(self, text: str) -> cst.SimpleStatementLine | cst.BaseCompoundStatement:
+        """Generated code as a statement in the file's style."""
+        if self.quote == "'":
+            text = text.replace('"', "'")
+        node = cst.parse_statement(text, config=self.config)
+        renamed = node if self.torch == "torch" else node.visit(_RenameTorch(self.torch))
+        assert isinstance(renamed, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+        return renamed
+
     def filled(self, template: str, parts: list[cst.BaseExpression]) -> cst.BaseExpression:
         """A template with `{0}`, `{1}`… replaced by `parts`, in parentheses where they need them."""
         text = HOLE.sub(lambda found: HOLE_NAME.format(found[1]), template)

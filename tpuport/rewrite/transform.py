@@ -12,6 +12,7 @@ from tpuport.model import (
     Edit,
     GuardStatement,
     InsertArgument,
+    InsertBefore,
     RemoveStatement,
     Rename,
     Replace,
@@ -43,6 +44,7 @@ class _Work:
 
     expressions: dict[Span, list[Edit]] = field(default_factory=dict)
     guards: dict[Span, str] = field(default_factory=dict)
+    before: dict[Span, str] = field(default_factory=dict)
     removals: set[Span] = field(default_factory=set)
     insertions: dict[Span, list[Insertion]] = field(default_factory=dict)
     rebinds: dict[Span, list[Rebind]] = field(default_factory=dict)
@@ -55,6 +57,8 @@ class _Work:
         for edit in edits:
             if isinstance(edit, GuardStatement):
                 work.guards[edit.span] = edit.condition
+            elif isinstance(edit, InsertBefore):
+                work.before[edit.span] = edit.code
             elif isinstance(edit, RemoveStatement):
                 work.removals.add(edit.span)
             else:
@@ -142,7 +146,9 @@ class _Rewriter(cst.CSTTransformer):
         """Of nodes with the same span, the outer one is edited."""
         return not (self.stack and isinstance(self.stack[-1], cst.BaseExpression) and self.span(self.stack[-1]) == span)
 
-    def _fill(self, edit: Replace | SetArgument, span: Span, current: cst.BaseExpression) -> cst.BaseExpression:
+    def _fill(
+        self, edit: Replace | SetArgument | InsertArgument, span: Span, current: cst.BaseExpression
+    ) -> cst.BaseExpression:
         self.parts[span] = current if span in edit.holes else self.parts.get(span, current)
         parts = [self.parts[hole] for hole in edit.holes]
         return self.style.filled(self.hoisted.fill(edit.span, edit.template), parts)
@@ -161,8 +167,8 @@ class _Rewriter(cst.CSTTransformer):
         match edit:
             case DropArgument(argument=argument):
                 return self._drop(node, argument)
-            case InsertArgument(template=template):
-                value = self.style.expression(self.hoisted.fill(edit.span, template))
+            case InsertArgument():
+                value = self._fill(edit, span, node)
                 first = cst.Arg(value, comma=COMMA) if node.args else cst.Arg(value)
                 return node.with_changes(args=[first, *node.args])
             case SetArgument():
@@ -284,7 +290,10 @@ class _Rewriter(cst.CSTTransformer):
         self, span: Span | None, nodes: list[cst.CSTNode]
     ) -> "cst.CSTNode | cst.FlattenSentinel[cst.CSTNode]":
         insertions = self.work.insertions.get(span, ()) if span is not None else ()
-        before = [self._hoisted(i, blank=False) for i in insertions if not i.after]
+        before: list[cst.CSTNode] = [self._hoisted(i, blank=False) for i in insertions if not i.after]
+        if span is not None and span in self.work.before:
+            self.done.add(span)
+            before.append(self.style.statement(self.work.before[span]))
         after = [self._hoisted(i, blank=number == 0) for number, i in enumerate(i for i in insertions if i.after)]
         whole = [*before, *nodes, *after]
         return whole[0] if len(whole) == 1 else cst.FlattenSentinel(whole)
@@ -375,7 +384,7 @@ def apply(source: str, edits: Sequence[Edit], hoisted: Hoisted, plan: ImportPlan
     rewriter = _Rewriter(work, hoisted, plan, Style.of(wrapper.module, source, torch, width))
     rewriter.positions = dict(wrapper.resolve(PositionProvider))
     text = wrapper.module.visit(rewriter).code
-    wanted = {*work.expressions, *work.guards, *work.removals}
+    wanted = {*work.expressions, *work.guards, *work.removals, *work.before}
     if missing := wanted - rewriter.done:
         span = min(missing)
         raise TpuportError(f"line {span.line}, column {span.column + 1}: the rewriter finds no such expression")
