@@ -13,7 +13,7 @@ from tpuport.model import Example, Mapping, Rule, Safety, Severity
 
 REQUIRED = ("code", "name", "area", "severity", "safety", "message", "why", "reference")
 OPTIONAL = ("min_torch", "map", "check", "examples")
-MAP_KEYS = ("names", "guard", "otherwise", "drop_arguments", "set_arguments")
+MAP_KEYS = ("names", "guard", "otherwise", "drop_arguments", "positional", "set_arguments")
 
 
 def rules_directory() -> Path:
@@ -48,6 +48,7 @@ def _mapping(table: dict[str, Any], where: str) -> Mapping:
         guard=guard,
         otherwise=table.get("otherwise", ""),
         drop_arguments=tuple(table.get("drop_arguments", ())),
+        positional=tuple(table.get("positional", ())),
         set_arguments=dict(table.get("set_arguments", {})),
     )
 
@@ -89,6 +90,7 @@ def _rule(path: Path, examples: bool) -> Rule:
                     note=example.get("note", ""),
                     min_torch=example.get("min_torch", ""),
                     unsafe=example.get("unsafe", False),
+                    run=example.get("run", ""),
                 )
                 for example in table.get("examples", ())
             ),

@@ -5,7 +5,18 @@ from collections.abc import Iterable, Iterator
 
 from tpuport.analysis.calls import is_unpacked
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import DropArgument, Edit, GuardStatement, Mapping, Rename, Replace, Rule, SetArgument, Severity
+from tpuport.model import (
+    DropArgument,
+    Edit,
+    GuardStatement,
+    InsertArgument,
+    Mapping,
+    Rename,
+    Replace,
+    Rule,
+    SetArgument,
+    Severity,
+)
 
 ACCELERATOR_THERE = "torch.accelerator.is_available()"
 CUDA_THERE = "torch.cuda.is_available()"
@@ -42,12 +53,14 @@ def _draft(context: Context, rule: Rule, node: ast.expr, name: str) -> Draft:
         return Draft(rule, node, Role.BLOCKS, message=message, reason="the name is assigned to")
     call = context.module.call_of(node)
     rename = () if new == name else (Rename(context.module.span(node), name, new),)
-    if not mapping.guard and not mapping.set_arguments and not mapping.drop_arguments:
+    changes_arguments = mapping.set_arguments or mapping.drop_arguments or mapping.positional
+    if not mapping.guard and not changes_arguments:
         return Draft(rule, node, role, rename, message)
     if call is None:
-        reason = "it is passed on without being called, so its call can not be guarded"
+        reason = "it is passed on without being called, so its call can not be "
+        reason += "guarded" if mapping.guard else "changed"
         return Draft(rule, node, Role.BLOCKS, message=message, reason=reason)
-    if is_unpacked(call) and (mapping.set_arguments or mapping.drop_arguments):
+    if is_unpacked(call) and changes_arguments:
         return Draft(rule, node, Role.BLOCKS, message=message, reason="its arguments are unpacked from a variable")
     edits = (*rename, *_argument_edits(context, mapping, call))
     return _guarded(context, Draft(rule, node, role, edits, message), mapping, call)
@@ -56,26 +69,44 @@ def _draft(context: Context, rule: Rule, node: ast.expr, name: str) -> Draft:
 def _argument_edits(context: Context, mapping: Mapping, call: ast.Call) -> Iterator[Edit]:
     span = context.module.span(call)
     for keyword in call.keywords:
+        value = context.module.span(keyword.value)
         if keyword.arg in mapping.drop_arguments:
-            yield DropArgument(span, context.module.span(keyword.value))
+            yield DropArgument(span, value)
+        elif keyword.arg in mapping.positional:
+            yield DropArgument(span, value)
+            yield InsertArgument(span, "{0}", (value,))
     for name, template in mapping.set_arguments.items():
         yield SetArgument(span, name, template)
 
 
+def statement_guard(context: Context, node: ast.expr, condition: str = CUDA_THERE) -> tuple[Edit, ...]:
+    """The edit that puts a statement under `condition` where it does nothing but call what `node` begins.
+
+    Empty where the value of the call goes on.
+    """
+    module = context.module
+    parent = module.parents[node]
+    while (isinstance(parent, ast.Attribute) and parent.value is node) or (
+        isinstance(parent, ast.Call) and parent.func is node
+    ):
+        node, parent = parent, module.parents[parent]
+    if not isinstance(node, ast.Call) or not isinstance(parent, ast.Expr):
+        return ()
+    return (GuardStatement(module.span(parent), condition),)
+
+
 def _guarded(context: Context, draft: Draft, mapping: Mapping, call: ast.Call) -> Draft:
     """Put the call under a guard where it would raise on a machine that it did not raise on, or that lacks it."""
-    module = context.module
-    span = module.span(call)
+    span = context.module.span(call)
     if mapping.guard == "cuda":
-        if module.is_bare(call):
-            draft.own_guard = (GuardStatement(module.span(module.statement(call)), CUDA_THERE),)
-        elif mapping.otherwise:
+        draft.own_guard = statement_guard(context, call)
+        if not draft.own_guard and mapping.otherwise:
             draft.own_guard = (Replace(span, f"{{0}} if {CUDA_THERE} else {mapping.otherwise}", (span,)),)
-        else:
+        elif not draft.own_guard:
             draft.reason = "its value is used, and there is none without CUDA"
     elif mapping.guard == "accelerator" and not context.guards.has_accelerator(call):
-        if module.is_bare(call):
-            draft.edits += (GuardStatement(module.span(module.statement(call)), ACCELERATOR_THERE),)
+        if context.module.is_bare(call):
+            draft.edits += (GuardStatement(context.module.span(context.module.statement(call)), ACCELERATOR_THERE),)
         elif mapping.otherwise:
             draft.edits += (Replace(span, f"{{0}} if {ACCELERATOR_THERE} else {mapping.otherwise}", (span,)),)
     return draft
