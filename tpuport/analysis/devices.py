@@ -97,7 +97,12 @@ def cuda_devices(module: Module) -> list[CudaDevice]:
     found: list[CudaDevice] = []
     inside: set[ast.AST] = set()
     for node in module.nodes:
-        if isinstance(node, ast.Constant | ast.JoinedStr | ast.Call | ast.BinOp) and node not in inside:
+        if isinstance(node, ast.Constant):
+            if not isinstance(node.value, str) or not node.value.startswith("cuda"):
+                continue
+        elif not isinstance(node, ast.JoinedStr | ast.Call | ast.BinOp):
+            continue
+        if node not in inside:
             device = cuda_device(module, node)
             if device:
                 found.append(device)

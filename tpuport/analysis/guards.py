@@ -4,6 +4,7 @@ import ast
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.scopes import Binding, Kind
@@ -223,13 +224,24 @@ class Guards:
         self._cuda_flags = flags(module, [*self._assignments, *self._passed_on()], self._tests_cuda)
         self._accelerator_flags = flags(module, self._assignments, self._tests_accelerator)
 
+    @cached_property
+    def _values(self) -> dict[FlagKey, list[ast.expr]]:
+        """Everything that is assigned to a flag."""
+        found: dict[FlagKey, list[ast.expr]] = {}
+        for key, value in self._assignments:
+            found.setdefault(key, []).append(value)
+        return found
+
     def _passed_on(self) -> Iterator[tuple[FlagKey, ast.expr]]:
         """Parameters count as set from the variable of the same name, wherever in the module that one is set."""
-        named = [(key.text, value) for key, value in self._assignments if key.scope]
+        named: dict[str, list[ast.expr]] = {}
+        for key, value in self._assignments:
+            if key.scope:
+                named.setdefault(key.text, []).append(value)
         for scope in self.module.own_scopes.values():
             for name, bindings in scope.bindings.items():
-                if all(binding.kind is Kind.PARAMETER for binding in bindings):
-                    yield from ((FlagKey(id(scope), name), value) for text, value in named if text == name)
+                if name in named and all(binding.kind is Kind.PARAMETER for binding in bindings):
+                    yield from ((FlagKey(id(scope), name), value) for value in named[name])
 
     def _tests_cuda(self, condition: Condition) -> bool:
         if self.tests_availability(condition.test):
@@ -277,7 +289,7 @@ class Guards:
         if not isinstance(condition.test, ast.Name | ast.Attribute) or depth > 3:
             return False
         key = flag_key(self.module, condition.test)
-        values = [value for assigned, value in self._assignments if assigned == key]
+        values = self._values.get(key, []) if key else []
         return (
             bool(values)
             and not self._is_parameter(condition.test)
@@ -309,5 +321,13 @@ class Guards:
 
     def tests(self) -> list[ast.expr]:
         """Every test for CUDA in the module, in source order."""
-        expressions = [node for node in self.module.nodes if isinstance(node, ast.expr)]
-        return [n for n in expressions if self.tests_availability(n) or compares_with_cuda(n) is not None]
+        return self._tests
+
+    @cached_property
+    def _tests(self) -> list[ast.expr]:
+        return [
+            node
+            for node in self.module.nodes
+            if isinstance(node, ast.Call | ast.Compare | ast.Attribute)
+            and (self.tests_availability(node) or compares_with_cuda(node) is not None)
+        ]

@@ -65,6 +65,8 @@ class Module:
         self.scopes = built.scopes
         self.own_scopes = built.own
         self.nodes = built.order
+        self._names: dict[ast.AST, str] = {}  # holds its nodes: the id of a freed one would come back as another's
+        self._names_in_scope: dict[tuple[Scope, str, int], str] = {}
 
     def of_type(self, kind: type[Node]) -> list[Node]:
         """All nodes of exactly that class, in source order of their first visit."""
@@ -138,7 +140,12 @@ class Module:
 
     def qualified(self, node: ast.AST) -> str:
         """The full name that a chain or name has by the module's imports; empty when it has none for sure."""
-        return canonical(self._qualified(node, 0))
+        known = self._names.get(node)
+        if known is None:
+            known = canonical(self._qualified(node, 0))
+            if known or isinstance(node, ast.Attribute):
+                self._names[node] = known
+        return known
 
     def _qualified(self, node: ast.AST, depth: int) -> str:
         if isinstance(node, ast.Attribute):
@@ -146,6 +153,13 @@ class Module:
             return canonical(f"{base}.{node.attr}") if base else ""
         if not isinstance(node, ast.Name) or depth > 4:
             return ""
+        key = self.scopes[node], node.id, depth
+        known = self._names_in_scope.get(key)
+        if known is None:
+            known = self._names_in_scope[key] = self._bound_to(node, depth)
+        return known
+
+    def _bound_to(self, node: ast.Name, depth: int) -> str:
         found = self.lookup(node)
         if found is None:
             return ""
@@ -173,19 +187,17 @@ class Module:
         """Every longest attribute chain or name that resolves to an imported name; assignments to attributes count."""
         found = []
         for node in self.nodes:
-            if not isinstance(node, ast.Attribute | ast.Name) or isinstance(self.parents.get(node), ast.Attribute):
+            kind = type(node)
+            if (kind is not ast.Attribute and kind is not ast.Name) or type(self.parents.get(node)) is ast.Attribute:
                 continue
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                 continue
-            inner: ast.expr = node
-            while isinstance(inner, ast.Attribute):
-                name = self.qualified(inner)
-                if name:
-                    break
-                inner = inner.value
-            name = self.qualified(inner)
-            if name:
-                found.append(Use(inner, name))
+            root = node
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if self.qualified(root):  # then the whole chain has a name, and otherwise no part of it
+                assert isinstance(node, ast.expr)
+                found.append(Use(node, self.qualified(node)))
         return found
 
     def callee(self, call: ast.Call) -> str:

@@ -1,8 +1,10 @@
 """Scopes and bindings of one module: which statement binds a name, as Python's own scoping rules say."""
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Any
 
 
 class Kind(Enum):
@@ -69,6 +71,20 @@ class Scope:
         return None
 
 
+_NO_CHILDREN = {"ctx", "op", "ops", "id", "attr", "type_comment", "kind", "conversion"}
+"""Fields that hold plain data, or operators and contexts, which are one object wherever they stand."""
+
+
+_CHILDREN: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: ()}
+"""The fields of each class of node that may hold others, worked out once."""
+
+
+def _child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    if kind not in _CHILDREN:
+        _CHILDREN[kind] = tuple(name for name in kind._fields if name not in _NO_CHILDREN)
+    return _CHILDREN[kind]
+
+
 class ScopeBuilder:
     """Fills `scopes` (the scope that each node is evaluated in), `parents` and `order` in one walk."""
 
@@ -85,16 +101,24 @@ class ScopeBuilder:
         """Record where `node` stands, bind what it binds, then go on to its children."""
         self.scopes[node] = self._scope
         self.order.append(node)
-        method = getattr(self, "visit_" + type(node).__name__, None)
-        if method is not None:
-            method(node)
-        else:
-            self.generic_visit(node)
+        kind = type(node)
+        if kind not in _VISITORS:
+            _VISITORS[kind] = getattr(ScopeBuilder, "visit_" + kind.__name__, ScopeBuilder.generic_visit)
+        _VISITORS[kind](self, node)
 
     def generic_visit(self, node: ast.AST) -> None:
         """Visit every child and remember its parent."""
-        for child in ast.iter_child_nodes(node):
-            self._child(child, node)
+        parents, visit = self.parents, self.visit
+        for name in _child_fields(type(node)):
+            child = getattr(node, name, None)
+            if isinstance(child, list):
+                for item in child:
+                    if isinstance(item, ast.AST):
+                        parents[item] = node
+                        visit(item)
+            elif isinstance(child, ast.AST):
+                parents[child] = node
+                visit(child)
 
     def _child(self, child: ast.AST, parent: ast.AST) -> None:
         self.parents[child] = parent
@@ -283,3 +307,7 @@ class ScopeBuilder:
                 scope = scope.parent
             if scope is not None:
                 self._scope.elsewhere[name] = scope
+
+
+_VISITORS: dict[type[ast.AST], Callable[[ScopeBuilder, Any], None]] = {}
+"""The method for each class of node, looked up once."""
