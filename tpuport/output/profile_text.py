@@ -255,7 +255,9 @@ def _remarks(modes: Modes) -> RenderableType | None:
     for row in modes.rows:
         lines += _mode_remarks(row)
     stand_ins = dict.fromkeys((item.what, item.how) for row in modes.rows for item in row.stand_ins)
-    lines += [f"stood in for, as the emulation lacks it: {what} (by {how})" for what, how in stand_ins]
+    if stand_ins:
+        shown = ", ".join(f"{what} ({how})" for what, how in stand_ins)
+        lines.append(f"stood in for, as the emulation lacks them and a TPU does not: {shown}")
     if not lines:
         return None
     return Group(Text("Notes", style="bold"), *(Text(f"- {line}") for line in lines))

@@ -7,8 +7,9 @@ import importlib
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -33,9 +34,12 @@ def main(plan_path: str) -> None:
     faulthandler.register(signal.SIGUSR2, crash_log)
     writer = RecordWriter(folder / FILE_NAME)
     sys.excepthook = functools.partial(_setup_failed, writer)
-    with _redirected(folder / DEVICE_LOG):
+    with _redirected(folder / DEVICE_LOG), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         table = _load_device(plan.plan.device)
-    _profile(plan, writer, table)
+        stand_ins = _stand_in(plan.plan.device, writer)
+        _set_mode(plan.plan.device, plan.mode)
+    _profile(plan, writer, table, stand_ins)
 
 
 def _setup_failed(
@@ -81,7 +85,15 @@ def _load_device(device: Device) -> PluginTable | None:
     return None
 
 
-def _profile(mode_plan: ModePlan, writer: RecordWriter, table: PluginTable | None) -> None:
+def _stand_in(device: Device, writer: RecordWriter) -> object:
+    if device is not Device.EMULATED_TPU:
+        return None
+    from tpuport.profile import standins
+
+    return standins.install(lambda what, how: writer.write(StoodIn(what, how)))
+
+
+def _profile(mode_plan: ModePlan, writer: RecordWriter, table: PluginTable | None, stand_ins: object) -> None:
     import torch
 
     from tpuport.profile.instruments.compilation import ModelCalls, python_stack
@@ -96,13 +108,6 @@ def _profile(mode_plan: ModePlan, writer: RecordWriter, table: PluginTable | Non
     plan, mode = mode_plan.plan, mode_plan.mode
     prefixes = library_prefixes()
     leave = watch_os_exit(writer, prefixes)
-    if plan.device is Device.EMULATED_TPU:
-        from tpuport.profile import standins
-
-        library = standins.install(lambda what, how: writer.write(StoodIn(what, how)))
-    else:
-        library = None
-    _set_mode(plan.device, mode)
     programs = Programs(table, writer) if table is not None else None
     trace = DynamoTrace(writer)
     trace.install()
@@ -132,7 +137,8 @@ def _profile(mode_plan: ModePlan, writer: RecordWriter, table: PluginTable | Non
         writer.write(
             Note("no-step", f"{steps.calls} model calls ran and an optimizer was built, but its step() never ran")
         )
-    del library
+    # What is stood in for lasts as long as its library.
+    del stand_ins
     _finish(leave)
 
 
@@ -150,6 +156,8 @@ def _set_mode(device: Device, mode: Mode) -> None:
 
 def _finish(leave: Callable[[int], None]) -> None:
     """End the process without the interpreter's teardown, in which torch_tpu's runtime can crash."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        # The script may have closed its streams or put its own in their place.
+        with suppress(AttributeError, OSError, ValueError):
+            stream.flush()
     leave(0)

@@ -236,6 +236,10 @@ class RecordWriter:
             line = {"v": VERSION, "kind": record.kind, "data": encode(record)}
             self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
+    def close(self) -> None:
+        """Close the file; nothing can be written afterwards."""
+        self._file.close()
+
 
 @dataclass(frozen=True, slots=True)
 class Records:

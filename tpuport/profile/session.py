@@ -20,6 +20,8 @@ VERSION = 1
 _STDERR_TAIL_LINES = 12
 _STDERR_TAIL_BYTES = 64 * 1024
 _PACKAGES = ("torch", "torch_tpu", "libtpu", "pypjrt", "lammps-jax-pjrt-cpu", "numpy")
+_RUNTIME_LINE = re.compile(r"^([IWEF]\d{4} |    @ )")
+"""What torch_tpu's runtime logs and the stack of its crashes."""
 _FAULT_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 
 
@@ -54,8 +56,11 @@ class Run:
     mode: Mode
     exit: ProcessExit
     records: Records
-    crash_stack: tuple[Frame, ...] = ()
-    """The Python stack at a fatal signal or at the time limit, outermost first."""
+    crash_stacks: tuple[tuple[Frame, ...], ...] = ()
+    """Python stacks at a fatal signal or at the time limit, each outermost first: the thread concerned, then the rest.
+
+    The runtime compiles on threads of its own, so the thread concerned need not be the script's.
+    """
     stderr_tail: tuple[str, ...] = ()
 
 
@@ -119,23 +124,21 @@ def load(folder: Path) -> Session:
 
 def _load_run(folder: Path, header: RunHeader) -> Run:
     records = read_records(folder / FILE_NAME)
-    return Run(header.mode, header.exit, records, _crash_stack(folder / CRASH_LOG), _tail(folder / STDERR_LOG))
+    return Run(header.mode, header.exit, records, _crash_stacks(folder / CRASH_LOG), _tail(folder / STDERR_LOG))
 
 
-def _crash_stack(path: Path) -> tuple[Frame, ...]:
-    """Read the stack of the thread that faulthandler names as the current one."""
+def _crash_stacks(path: Path) -> tuple[tuple[Frame, ...], ...]:
+    """Read what faulthandler has written: one section a thread, innermost frame first."""
     if not path.is_file():
         return ()
-    frames: list[Frame] = []
-    current = False
+    sections: list[tuple[bool, list[Frame]]] = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        if not line.startswith("  "):
-            if current and frames:
-                break
-            current = line.startswith(("Current thread", "Stack (most recent call first)"))
-        elif current and (match := _FAULT_LINE.match(line)):
-            frames.append(Frame(match["file"], int(match["line"]), match["function"]))
-    return tuple(reversed(frames))
+        if line.startswith(("Thread ", "Current thread ", "Stack ")):
+            sections.append((not line.startswith("Thread "), []))
+        elif sections and (match := _FAULT_LINE.match(line)):
+            sections[-1][1].append(Frame(match["file"], int(match["line"]), match["function"]))
+    current_first = sorted(sections, key=lambda section: not section[0])
+    return tuple(tuple(reversed(frames)) for _, frames in current_first if frames)
 
 
 def _tail(path: Path) -> tuple[str, ...]:
@@ -145,4 +148,5 @@ def _tail(path: Path) -> tuple[str, ...]:
         file.seek(0, 2)
         file.seek(max(0, file.tell() - _STDERR_TAIL_BYTES))
         text = file.read().decode("utf-8", errors="replace")
-    return tuple(text.splitlines()[-_STDERR_TAIL_LINES:])
+    lines = [line for line in text.splitlines() if line.strip() and not _RUNTIME_LINE.match(line)]
+    return tuple(lines[-_STDERR_TAIL_LINES:])

@@ -33,6 +33,9 @@ def install(report: Report) -> Library:
     library = Library("aten", "IMPL")
     library.impl("cumsum", stand_ins.cumsum, _KEY)
     library.impl("cumprod", stand_ins.cumprod, _KEY)
+    library.impl("cumsum_", _in_place(stand_ins.cumsum), _KEY)
+    library.impl("cumprod_", _in_place(stand_ins.cumprod), _KEY)
+    library.impl("masked_scatter_", _in_place(stand_ins.masked_scatter), _KEY)
     library.impl("masked_select", stand_ins.masked_select, _KEY)
     library.impl("masked_scatter", stand_ins.masked_scatter, _KEY)
     library.impl("repeat_interleave.Tensor", stand_ins.repeat_interleave, _KEY)
@@ -110,6 +113,13 @@ class _StandIns:
             return tuple(result.to(values.device) for result in operation(values.cpu(), *arguments, **keywords))
 
         return run
+
+
+def _in_place(operation: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def run(values: torch.Tensor, *arguments: Any, **keywords: Any) -> torch.Tensor:
+        return values.copy_(operation(values, *arguments, **keywords))
+
+    return run
 
 
 def _refusal(name: str) -> Callable[..., Any]:

@@ -226,7 +226,7 @@ def _no_graphs(run: Run) -> Failure | None:
 
 def _no_steps(ended: Ended, place: Place | None, records: Records) -> Failure:
     hints = {
-        "no-step": "Profile the model calls instead with `--step-on call`.",
+        "no-step": "Give it a --step-on that it reaches: `--step-on call` measures the model calls.",
     }
     hint = next((hints[note.code] for note in records.of(Note) if note.code in hints), "")
     if ended.how == "exit":
@@ -242,7 +242,8 @@ def _no_steps(ended: Ended, place: Place | None, records: Records) -> Failure:
 
 
 def _stopped_from_outside(plan: Plan, run: Run, places: Places, steps: int) -> Failure:
-    place = places.innermost(run.crash_stack)
+    found = (places.innermost(stack) for stack in run.crash_stacks)
+    place = next((place for place in found if place is not None), None)
     if run.exit.kind is ExitKind.TIMEOUT:
         return Failure(
             f"the time limit of {plan.timeout_s:g} s was reached {_when(steps)}",
@@ -256,7 +257,10 @@ def _stopped_from_outside(plan: Plan, run: Run, places: Places, steps: int) -> F
     if name == "SIGKILL":
         hint = "The kernel does this when memory runs out."
     elif plan.device is Device.EMULATED_TPU and name == "SIGABRT":
-        hint = "Some operations abort XLA's CPU backend, which emulates the TPU here; a TPU runs them."
+        hint = (
+            "Some operations abort XLA's CPU backend, which emulates the TPU here; a TPU runs them. "
+            "Work runs behind the script: the operation is at this line or before it."
+        )
     return Failure(f"the process was ended by {name} {_when(steps)}", place, hint)
 
 

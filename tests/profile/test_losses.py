@@ -1,0 +1,45 @@
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.profile.command import make_session
+from tpuport.profile.analyses.losses import Losses, analyse_losses
+from tpuport.profile.plan import Mode
+from tpuport.profile.records import Phase, Step
+from tpuport.profile.session import load
+
+
+def steps(*losses: float) -> list[Step]:
+    return [Step(index, Phase.TIMED, 0.1, 0, (loss,)) for index, loss in enumerate(losses)]
+
+
+def analysed(folder: Path, eager: list[Step], compiled: list[Step]) -> Losses:
+    return analyse_losses(load(make_session(folder / "s", {Mode.EAGER: eager, Mode.COMPILED: compiled})))
+
+
+def test_equal_losses_agree_over_the_common_steps(tmp_path: Path) -> None:
+    losses = analysed(tmp_path, steps(3.0, 2.0, 1.0), steps(3.0, 2.0))
+    assert losses.agree
+    assert (losses.rows[0].compared, losses.rows[0].max_absolute) == (2, 0.0)
+
+
+def test_the_first_step_that_differs_is_named(tmp_path: Path) -> None:
+    (row,) = analysed(tmp_path, steps(4.0, 4.0, 4.0), steps(4.0, 5.0, 4.0)).rows
+    assert not row.agrees
+    assert (row.first_difference, row.max_absolute, row.max_relative) == (1, 1.0, 0.2)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_losses_that_are_no_numbers_in_both_agree(tmp_path: Path, value: float) -> None:
+    assert analysed(tmp_path, steps(value), steps(value)).agree
+
+
+def test_a_loss_that_is_no_number_in_one_mode_differs(tmp_path: Path) -> None:
+    (row,) = analysed(tmp_path, steps(1.0), steps(math.nan)).rows
+    assert (row.first_difference, row.max_absolute) == (0, math.inf)
+
+
+def test_without_losses_nothing_is_compared(tmp_path: Path) -> None:
+    losses = analysed(tmp_path, [], [])
+    assert (losses.reference, losses.rows) == (None, ())

@@ -1,0 +1,159 @@
+"""The real torch_tpu on the emulated TPU, and torch.compile: few runs, many assertions on each."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.profile.command import SCRIPTS, Profiled, profile, tpuport
+
+OPTIONS = ("--device", "emulated-tpu", "--steps", "3", "--warmup", "2", "--timeout", "120")
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
+    return profile(tmp_path_factory.mktemp("training"), "train.py", *OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
+    return profile(tmp_path_factory.mktemp("breaks"), "graph_breaks.py", *OPTIONS, "--mode", "compiled")
+
+
+@pytest.fixture(scope="module")
+def recompiled(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
+    return profile(tmp_path_factory.mktemp("recompiles"), "recompiles.py", *OPTIONS, "--mode", "compiled")
+
+
+@pytest.fixture(scope="module")
+def stood_in(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
+    modes = ("--mode", "eager", "--mode", "compiled-fused")
+    return profile(tmp_path_factory.mktemp("stand-ins"), "stand_ins.py", *OPTIONS, *modes)
+
+
+def places(rows: Any) -> list[tuple[str, int, int]]:
+    return sorted((Path(row["place"]["file"]).name, row["place"]["line"], row["count"]) for row in rows)
+
+
+def test_three_modes_complete(training: Profiled) -> None:
+    assert training.result.code == 0
+    rows = training.result.document["modes"]["rows"]
+    assert [row["mode"] for row in rows] == ["eager", "fused", "compiled"]
+    assert all(row["failure"] is None and row["step_time"]["steps"] == 3 for row in rows)
+    assert {row["step_source"] for row in rows} == {"optimizer"}
+    assert {row["step_name"] for row in rows} == {"AdamW"}
+
+
+def test_step_times_are_named_emulated(training: Profiled) -> None:
+    for row in training.result.document["modes"]["rows"]:
+        assert {row["step_time"][name]["basis"] for name in ("median", "lowest", "highest")} == {"emulated"}
+
+
+def test_fused_and_compiled_modes_execute_less(training: Profiled) -> None:
+    executions = {row["mode"]: row["executions"]["value"] for row in training.result.document["programs"]["rows"]}
+    assert 0 < executions["fused"] < executions["eager"]
+    assert 0 < executions["compiled"] < executions["eager"]
+
+
+def test_distinct_programs_are_at_most_the_executions_and_the_compilations(training: Profiled) -> None:
+    for row in training.result.document["programs"]["rows"]:
+        assert 0 < row["distinct"]["value"] <= row["executions"]["value"]
+        assert row["distinct"]["value"] <= row["compiled"]["value"]
+
+
+def test_one_graph_is_compiled_and_only_in_compiled_mode(training: Profiled) -> None:
+    graphs = {row["mode"]: row["graphs"] for row in training.result.document["programs"]["rows"]}
+    assert (graphs["eager"], graphs["fused"], graphs["compiled"]["value"]) == (None, None, 1)
+
+
+def test_losses_agree(training: Profiled) -> None:
+    losses = training.result.document["losses"]
+    assert losses["reference"] == "eager"
+    assert [(row["mode"], row["first_difference"]) for row in losses["rows"]] == [("fused", None), ("compiled", None)]
+    assert all(row["compared"] >= 7 for row in losses["rows"])
+
+
+def test_a_clean_script_has_no_breaks_and_no_recompiles(training: Profiled) -> None:
+    assert training.result.document["graph_breaks"]["rows"] == []
+    assert training.result.document["recompiles"]["rows"] == []
+
+
+def test_the_saved_session_gives_the_same_report(training: Profiled) -> None:
+    again = tpuport("report", training.session, "--json", cwd=training.session)
+    assert again.code == 0
+    assert json.loads(again.out) == training.result.document
+
+
+def test_the_text_report_is_free_of_the_runtimes_chatter(training: Profiled) -> None:
+    shown = tpuport("report", training.session, cwd=training.session)
+    assert "time (emulated)" in shown.out
+    assert "PrivateUse1" not in shown.out
+    assert shown.err == ""
+
+
+def test_exactly_the_known_graph_breaks_are_found(broken: Profiled) -> None:
+    assert broken.result.code == 0
+    rows = broken.result.document["graph_breaks"]["rows"]
+    assert places(rows) == [("graph_breaks.py", 16, 1), ("graph_breaks.py", 17, 1)]
+    assert [row["id"] for row in rows] == ["GB0059", "GB0170"]
+    assert all(row["hints"] for row in rows)
+    assert broken.row("programs", "compiled")["graphs"]["value"] == 3
+
+
+def test_exactly_the_known_recompiles_are_found(recompiled: Profiled) -> None:
+    assert recompiled.result.code == 0
+    rows = recompiled.result.document["recompiles"]["rows"]
+    assert {row["cause"]: row["count"] for row in rows} == {
+        "size of `x` in dimension 0 changed": 1,
+        "value of `scale` changed": 2,
+    }
+    assert places(rows) == [("recompiles.py", 15, 2), ("recompiles.py", 23, 1)]
+    assert recompiled.result.document["recompiles"]["limits"] == []
+    assert recompiled.row("programs", "compiled")["graphs"]["value"] == 4
+
+
+def test_the_recompile_limit_is_named(tmp_path: Path) -> None:
+    run = profile(tmp_path, "recompile_limit.py", *OPTIONS, "--mode", "compiled")
+    assert run.result.code == 0
+    recompiles = run.result.document["recompiles"]
+    assert places([dict(limit, count=1) for limit in recompiles["limits"]]) == [("recompile_limit.py", 21, 1)]
+    assert sum(row["count"] for row in recompiles["rows"]) == 7
+
+
+def test_inference_is_measured_by_model_calls(tmp_path: Path) -> None:
+    run = profile(tmp_path, "inference.py", *OPTIONS, "--mode", "compiled")
+    assert run.result.code == 0
+    row = run.row("modes", "compiled")
+    assert (row["step_source"], row["step_name"], row["step_time"]["steps"]) == ("call", "Sequential", 3)
+    assert run.result.document["losses"]["reference"] is None
+    assert run.row("programs", "compiled")["graphs"]["value"] == 1
+
+
+def test_what_is_stood_in_for_computes_the_same_and_is_listed(stood_in: Profiled) -> None:
+    assert stood_in.result.code == 0, stood_in.result.out
+    listed = {item["what"] for row in stood_in.result.document["modes"]["rows"] for item in row["stand_ins"]}
+    assert {"torch.cumsum", "torch.cumprod", "torch.unique", "torch.masked_select", "pinned memory"} <= listed
+
+
+def test_what_the_emulation_cannot_run_is_not_blamed_on_the_script(tmp_path: Path) -> None:
+    run = profile(tmp_path, "unsupported.py", *OPTIONS, "--mode", "eager")
+    assert run.result.code == 3
+    failure = run.failure()
+    assert "aten::_embedding_bag" in failure["what"]
+    assert "a TPU can" in failure["hint"]
+    assert failure["place"]["line"] == 8
+
+
+def test_a_crash_in_one_mode_loses_only_that_mode(tmp_path: Path) -> None:
+    script = (SCRIPTS / "train.py").read_text()
+    (tmp_path / "fragile.py").write_text(
+        script.replace("model(inputs)", "model(inputs if not torch.compiler.is_compiling() else 1 / 0)")
+        + "\nassert model._compiled_call_impl is None\n"
+    )
+    options = ("--mode", "eager", "--mode", "compiled", "--steps", "50")
+    run = profile(tmp_path, tmp_path / "fragile.py", *OPTIONS, *options, arguments=("--iterations", "4"))
+    assert run.result.code == 0
+    assert run.failure("eager") is None
+    assert run.failure("compiled")["what"] == "AssertionError (after 4 steps)"
+    assert Path(run.failure("compiled")["place"]["file"]).name == "fragile.py"

@@ -1,0 +1,90 @@
+from pathlib import Path
+
+import pytest
+
+from tests.profile.command import make_session
+from tpuport.profile.analyses.recompiles import Recompiles, analyse_recompiles, describe
+from tpuport.profile.places import Place
+from tpuport.profile.plan import Mode
+from tpuport.profile.records import Frame, FrameCompiled, FrameStarted, Recompile, Root, Started
+from tpuport.profile.session import load
+
+STARTED = Started("2.13.0", "tpu", ("/lib/",))
+CALL = Frame("/project/train.py", 9, "<module>")
+ROOT = FrameStarted(0, 0, 0, (CALL, Frame("/lib/tpuport/wrapper.py", 1, "Model")))
+FORWARD = FrameStarted(1, 0, 0, (CALL, Frame("/project/model.py", 4, "forward")))
+VALUE = """n == 0   # return x * n  # /project/model.py:6 in forward
+User stack trace:
+  File "/project/model.py", line 6, in forward
+    return x * n"""
+
+
+def size(name: str, old: int, new: int) -> str:
+    return f"tensor '{name}' size mismatch at index 0. expected {old}, actual {new}"
+
+
+def compiled(frame: int, version: int, operations: int = 3, failure: str | None = None) -> FrameCompiled:
+    reason = failure and "recompile_limit hit"
+    return FrameCompiled(frame, version, "f", "/project/model.py", 4, operations, 0.1, failure, reason)
+
+
+def analysed(folder: Path, *records: object) -> Recompiles:
+    return analyse_recompiles(load(make_session(folder / "s", {Mode.COMPILED: [STARTED, ROOT, FORWARD, *records]})))
+
+
+@pytest.mark.parametrize(
+    ("guard", "cause", "change"),
+    [
+        (size("x", 2, 3), "size of `x` in dimension 0 changed", "2 → 3"),
+        (VALUE, "value of `n` changed", "0 → other"),
+        ("GLOBAL_STATE changed: grad_mode", "gradient mode changed (torch.no_grad, inference_mode)", ""),
+        ("tensor 'x' dtype mismatch", "tensor 'x' dtype mismatch", ""),
+        ("", "unknown cause", ""),
+    ],
+)
+def test_guards_are_put_into_plain_words(guard: str, cause: str, change: str) -> None:
+    assert describe(guard) == (cause, change)
+
+
+def test_sizes_of_one_tensor_are_one_row(tmp_path: Path) -> None:
+    found = analysed(
+        tmp_path,
+        Recompile(1, 1, (f"1/0: {size('x', 2, 3)}",)),
+        Recompile(1, 2, (f"1/1: {size('x', 3, 5)}", f"1/0: {size('x', 2, 5)}")),
+    )
+    (row,) = found.rows
+    assert (row.place, row.count, row.changes) == (Place("model.py", 4, "forward"), 2, ("2 → 3", "3 → 5"))
+
+
+def test_a_guard_with_a_stack_is_placed_at_its_line(tmp_path: Path) -> None:
+    (row,) = analysed(tmp_path, Recompile(1, 1, (f"1/0: {VALUE}",))).rows
+    assert row.place == Place("model.py", 6, "forward")
+
+
+def test_a_size_that_has_a_version_is_not_the_cause(tmp_path: Path) -> None:
+    found = analysed(
+        tmp_path,
+        Recompile(1, 1, (f"1/0: {size('x', 4, 3)}",)),
+        Recompile(1, 2, (f"1/1: {size('x', 3, 4)}", f"1/0: {VALUE}")),
+    )
+    assert {row.cause: row.count for row in found.rows} == {
+        "size of `x` in dimension 0 changed": 1,
+        "value of `n` changed": 1,
+    }
+
+
+def test_the_wrapper_around_a_model_is_placed_at_the_call_and_its_arguments_named(tmp_path: Path) -> None:
+    root = Root("Model", CALL, ("x", "scale"))
+    records = (root, Recompile(0, 1, (f"0/0: {size('args[1]', 2, 3)}",)), compiled(0, 1))
+    (row,) = analysed(tmp_path, *records).rows
+    assert (row.place, row.cause) == (Place("train.py", 9, "<module>"), "size of `scale` in dimension 0 changed")
+
+
+def test_a_wrapper_that_holds_no_graph_is_left_out(tmp_path: Path) -> None:
+    records = (Recompile(0, 1, (f"0/0: {size('args[0]', 2, 3)}",)), compiled(0, 1, operations=0))
+    assert analysed(tmp_path, *records).rows == ()
+
+
+def test_the_limit_is_named(tmp_path: Path) -> None:
+    (limit,) = analysed(tmp_path, compiled(1, 8, failure="Unsupported")).limits
+    assert (limit.place, limit.reason) == (Place("model.py", 4, "forward"), "recompile_limit hit")
