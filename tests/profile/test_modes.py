@@ -14,6 +14,7 @@ from tpuport.profile.runner import ExitKind, ProcessExit
 from tpuport.profile.session import Session, load
 
 STARTED = Started("2.13.0", "tpu", ("/lib/",))
+PROGRAM = Program(9, "c", 10, 0.0, False)
 SILENT = "without saying why"
 LINE = Frame("/project/train.py", 12, "main")
 
@@ -42,6 +43,7 @@ def failure(session: Session) -> str:
 
 
 STEPS = (
+    PROGRAM,
     step(0, Phase.WARMUP, 9.0, 5),
     step(1, Phase.COUNTED, 0.5, executions={0: 2, 1: 3}),
     step(2, Phase.TIMED, 0.1),
@@ -69,12 +71,12 @@ def test_executions_are_those_of_a_counted_step(tmp_path: Path) -> None:
     found = analyse_programs(one(tmp_path, *records)).rows[0]
     assert found.executions == Figure(5, "", Basis.MEASURED)
     assert found.distinct == Figure(2, "", Basis.MEASURED)
-    assert found.compiled == Figure(2, "", Basis.MEASURED)
+    assert found.compiled == Figure(3, "", Basis.MEASURED)
     assert found.compile_time == Figure(0.75, "s", Basis.EMULATED)
 
 
 def test_a_script_that_ends_early_is_measured_on_what_it_had(tmp_path: Path) -> None:
-    records = (step(0, Phase.WARMUP, 9.0, 5), step(1, Phase.WARMUP, 2.0, 1), step(2, Phase.WARMUP, 0.2))
+    records = (PROGRAM, step(0, Phase.WARMUP, 9.0, 5), step(1, Phase.WARMUP, 2.0, 1), step(2, Phase.WARMUP, 0.2))
     found = row(one(tmp_path, *records, Ended("finished")))
     assert found.failure is None
     assert found.step_time is not None
@@ -83,7 +85,7 @@ def test_a_script_that_ends_early_is_measured_on_what_it_had(tmp_path: Path) -> 
 
 
 def test_a_single_step_has_no_time(tmp_path: Path) -> None:
-    found = row(one(tmp_path, step(0, Phase.WARMUP, 9.0, 5), Ended("finished")))
+    found = row(one(tmp_path, PROGRAM, step(0, Phase.WARMUP, 9.0, 5), Ended("finished")))
     assert (found.failure, found.step_time) == (None, None)
 
 
@@ -98,7 +100,7 @@ def test_a_single_step_has_no_time(tmp_path: Path) -> None:
         ((Ended("os-exit", 7, frame=LINE),), None, "train.py:12: the script called os._exit(7) before its first step"),
         ((), ProcessExit(ExitKind.SIGNAL, 9, 1), "the process was ended by SIGKILL before its first step"),
         ((), ProcessExit(ExitKind.SIGNAL, 40, 1), "the process was ended by 40 before its first step"),
-        (STEPS[:1], ProcessExit(ExitKind.TIMEOUT, -9, 1), "the time limit of 10 s was reached after 1 step"),
+        (STEPS[:2], ProcessExit(ExitKind.TIMEOUT, -9, 1), "the time limit of 10 s was reached after 1 step"),
         ((), ProcessExit(ExitKind.INTERRUPTED, -9, 1), "interrupted before its first step"),
         ((), ProcessExit(ExitKind.EXITED, 4, 1), "the process exited with status 4 before its first step, " + SILENT),
         ((Ended("setup", 1, "OSError: no plugin"),), None, "the device could not be set up: OSError: no plugin"),
@@ -118,6 +120,17 @@ def test_a_clean_exit_after_steps_is_no_failure(tmp_path: Path, ended: Ended) ->
 def test_what_happens_after_enough_steps_does_not_matter(tmp_path: Path) -> None:
     session = one(tmp_path, *STEPS, Enough(), end=ProcessExit(ExitKind.SIGNAL, 6, 1))
     assert row(session).failure is None
+
+
+def test_a_script_that_never_used_the_tpu_is_a_failure(tmp_path: Path) -> None:
+    assert "nothing ran on the TPU" in failure(one(tmp_path, *STEPS[1:], Enough()))
+
+
+def test_a_script_that_asks_for_cuda_is_sent_to_migrate(tmp_path: Path) -> None:
+    error = Ended("raised", 1, "AssertionError: Torch not compiled with CUDA enabled", LINE)
+    found = row(one(tmp_path, error)).failure
+    assert found is not None
+    assert "tpuport migrate" in found.hint
 
 
 def test_a_compiled_mode_without_a_graph_is_a_failure(tmp_path: Path) -> None:

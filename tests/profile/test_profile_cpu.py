@@ -152,9 +152,13 @@ def test_the_script_sees_what_python_would_show_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_ends_everything_and_keeps_the_session(tmp_path: Path, number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "tpuport", "profile", str(SCRIPTS / "hostile.py"), *QUICK, "-o", "session"]
+    command = [sys.executable, "-m", "tpuport", "profile", str(SCRIPTS / "hostile.py"), *QUICK, "--steps", "9"]
     with subprocess.Popen(
-        [*command, "--", "hang-later"], cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
+        [*command, "-o", "session", "--", "hang-later"],
+        cwd=tmp_path,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         child = _child_after_its_first_step(process.pid, tmp_path / "session/eager/records.jsonl")
         process.send_signal(number)

@@ -130,6 +130,32 @@ def test_inference_is_measured_by_model_calls(tmp_path: Path) -> None:
     assert run.row("programs", "compiled")["graphs"]["value"] == 1
 
 
+def test_the_scripts_own_compile_calls_are_passed_through_or_honoured(tmp_path: Path) -> None:
+    modes = ("--mode", "eager", "--mode", "compiled")
+    run = profile(tmp_path, "user_compile.py", *OPTIONS, *modes)
+    assert run.result.code == 0
+    (remark,) = run.row("modes", "eager")["remarks"]
+    assert "passed through" in remark["text"]
+    assert remark["place"]["line"] == 23
+    assert run.row("programs", "compiled")["graphs"]["value"] == 3
+    assert run.result.document["graph_breaks"]["rows"] == []
+    assert run.result.document["recompiles"]["rows"] == []
+    assert run.result.document["losses"]["rows"][0]["first_difference"] is None
+
+
+def test_a_script_that_stays_on_the_cpu_is_no_measurement_of_a_tpu(tmp_path: Path) -> None:
+    run = profile(tmp_path, "cuda_only.py", *OPTIONS, "--mode", "eager")
+    assert run.result.code == 3
+    assert "nothing ran on the TPU" in run.failure()["what"]
+    assert "tpuport migrate" in run.failure()["hint"]
+
+
+def test_a_script_that_insists_on_cuda_is_sent_to_migrate(tmp_path: Path) -> None:
+    run = profile(tmp_path, "cuda_only.py", *OPTIONS, "--mode", "eager", arguments=("--insist",))
+    assert run.result.code == 3
+    assert "tpuport migrate" in run.failure()["hint"]
+
+
 def test_what_is_stood_in_for_computes_the_same_and_is_listed(stood_in: Profiled) -> None:
     assert stood_in.result.code == 0, stood_in.result.out
     listed = {item["what"] for row in stood_in.result.document["modes"]["rows"] for item in row["stand_ins"]}

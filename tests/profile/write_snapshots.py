@@ -1,4 +1,4 @@
-"""Write the text snapshots anew: `python -m tests.profile.write_snapshots`. Read the difference before committing it."""
+"""Write the text snapshots anew: `python -m tests.profile.write_snapshots`. Read the diff before committing it."""
 
 import tempfile
 from pathlib import Path

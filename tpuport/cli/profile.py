@@ -86,7 +86,7 @@ def profile(
     try:
         session = run_session(plan, folder, _Watch(console, plan))
     except KeyboardInterrupt:
-        console.print(f"What was measured until now is in {_shown(folder)}", soft_wrap=True, markup=False)
+        console.print(f"interrupted; what was measured until now is in {_shown(folder)}", soft_wrap=True, markup=False)
         raise
     report = analyse(session)
     print_report(session, report, ReportFormat.JSON if json else output_format)

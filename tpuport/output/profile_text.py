@@ -89,10 +89,10 @@ def _losses(losses: Losses) -> RenderableType:
     for row in losses.rows:
         detail = f"largest difference {row.max_absolute:.2g}, relative {row.max_relative:.2g}"
         if row.agrees:
-            what = f" agree with {reference} ({row.compared} compared, {detail})"
+            what = f" agrees with {reference} ({row.compared} compared, {detail})"
             lines.append(Text.assemble("Losses: ", (row.mode.value, "bold"), what))
         else:
-            what = f" from {reference} at step {row.first_difference} on ({row.compared} compared, {detail}): "
+            what = f" leaves {reference} at step {row.first_difference} ({row.compared} compared, {detail}): "
             warning = "what this mode gains is another computation's."
             lines.append(Text.assemble(("Losses DIFFER: ", "bold red"), (row.mode.value, "bold"), what, warning))
     return Group(*lines)

@@ -12,6 +12,7 @@ from tpuport.profile.records import (
     Enough,
     Note,
     Phase,
+    Program,
     Records,
     Root,
     Started,
@@ -23,6 +24,8 @@ from tpuport.profile.records import (
 from tpuport.profile.runner import ExitKind
 from tpuport.profile.session import Run, Session
 
+_CUDA_ERRORS = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
+_MIGRATE_HINT = "Let it take its device from torch.accelerator: `tpuport migrate` makes that change."
 _EMULATION_ERRORS = (
     "no registered implementation for untyped custom call",
     "no FFI handler registered",
@@ -179,7 +182,7 @@ def _failure(plan: Plan, run: Run, places: Places) -> Failure | None:
     records = run.records
     steps = len(records.of(Step))
     if records.last(Enough) is not None:
-        return _no_graphs(run)
+        return _idle_device(plan, records) or _no_graphs(run)
     if run.exit.kind is not ExitKind.EXITED:
         return _stopped_from_outside(plan, run, places, steps)
     ended = records.last(Ended)
@@ -190,7 +193,9 @@ def _failure(plan: Plan, run: Run, places: Places) -> Failure | None:
         return Failure(f"the device could not be set up: {ended.error}", None, "Run `tpuport doctor`.")
     if ended.how == "raised":
         hint = ""
-        if any(text in ended.error or text in ended.traceback for text in _EMULATION_ERRORS):
+        if any(text in ended.error for text in _CUDA_ERRORS):
+            hint = _MIGRATE_HINT
+        elif any(text in ended.error or text in ended.traceback for text in _EMULATION_ERRORS):
             hint = "The emulated TPU cannot run this; a TPU can. Nothing is wrong with the script."
         elif ended.error.startswith("EOFError") and any(note.code == "stdin" for note in records.of(Note)):
             hint = "Under tpuport standard input is empty; pass what the script asks for as arguments after `--`."
@@ -202,7 +207,14 @@ def _failure(plan: Plan, run: Run, places: Places) -> Failure | None:
     if ended.how == "exit" and ended.code:
         detail = f": {_first_line(ended.error)}" if ended.error else ""
         return Failure(f"the script called sys.exit({ended.code}) {_when(steps)}{detail}", place)
-    return _no_graphs(run)
+    return _idle_device(plan, records) or _no_graphs(run)
+
+
+def _idle_device(plan: Plan, records: Records) -> Failure | None:
+    """A script that never used the TPU was measured on the CPU: its figures would be taken for a TPU's."""
+    if not plan.device.is_tpu or records.of(Program):
+        return None
+    return Failure("nothing ran on the TPU: the script keeps its model and data on the CPU", None, _MIGRATE_HINT)
 
 
 def _no_graphs(run: Run) -> Failure | None:

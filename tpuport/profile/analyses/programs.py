@@ -54,13 +54,14 @@ def _row(session: Session, run: Run) -> ProgramRow:
         step.executions for step in records.of(Step) if step.phase is Phase.COUNTED and step.executions is not None
     ]
     programs = records.of(Program)
-    watched = session.plan.device.is_tpu
     compiles = run.mode.compiles
     return ProgramRow(
         mode=run.mode,
-        executions=_count(statistics.median_high(sum(runs.values()) for runs in counted)) if counted else None,
-        distinct=_count(statistics.median_high(len(runs) for runs in counted)) if counted else None,
-        compiled=_count(len(programs)) if watched else None,
+        executions=_count(statistics.median_high(sum(runs.values()) for runs in counted))
+        if counted and programs
+        else None,
+        distinct=_count(statistics.median_high(len(runs) for runs in counted)) if counted and programs else None,
+        compiled=_count(len(programs)) if programs else None,
         compile_time=Figure(sum(program.seconds for program in programs), "s", basis) if programs else None,
         failed=sum(program.failed for program in programs),
         graphs=_count(count_graphs(records)) if compiles else None,

@@ -44,7 +44,6 @@ class ModelCalls:
         self._thread = threading.get_ident()
         self._compile = torch.compile
         self._module_call = torch.nn.Module.__call__
-        self._module_compile = torch.nn.Module.compile
         self._outermost = self._make_outermost()
         self.roots = 0
 
@@ -110,7 +109,8 @@ class ModelCalls:
         def module_compile(module: torch.nn.Module, *arguments: Any, **keywords: Any) -> None:
             self._record(sys._getframe(1), keywords)
             if self._compile_models:
-                self._module_compile(module, *arguments, **keywords)
+                # What nn.Module.compile does, without being recorded twice.
+                module._compiled_call_impl = self._compile(module._call_impl, *arguments, **keywords)
 
         return module_compile
 
