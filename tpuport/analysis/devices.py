@@ -15,6 +15,26 @@ DEVICE_NAME = re.compile(r"(^|_)(devices?|dev|device_type|device_name|map_locati
 DEVICE_KEYWORDS = {"device", "map_location", "device_type"}
 TENSOR_FACTORIES = {"to", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor", "to_empty"}
 TEXT_ONLY = {"torch.distributed.device_mesh.init_device_mesh", "torch.distributed.init_device_mesh"}
+TAKES_DEVICE_FIRST = {
+    f"torch.{module}.{name}"
+    for module in ("cuda", "accelerator")
+    for name in (
+        "synchronize",
+        "current_stream",
+        "memory_allocated",
+        "max_memory_allocated",
+        "memory_reserved",
+        "max_memory_reserved",
+        "memory_stats",
+        "reset_peak_memory_stats",
+        "reset_accumulated_memory_stats",
+        "mem_get_info",
+        "get_memory_info",
+        "get_device_name",
+    )
+}
+"""Functions that have a counterpart on every accelerator and are told of a device first."""
+
 AUTOCAST = {
     "torch.autocast",
     "torch.amp.autocast",
@@ -184,6 +204,8 @@ def _argument(module: Module, call: ast.Call, at: int | str) -> Place:
     if callee == "torch.device":
         return Place.TEXT
     if callee in ("torch.set_default_device", "torch.Generator", "torch.get_device_module") and at in (0, "device"):
+        return Place.TORCH
+    if callee in TAKES_DEVICE_FIRST and at == 0:
         return Place.TORCH
     if callee == "torch.load" and at in (1, "map_location"):
         return Place.TORCH

@@ -15,6 +15,9 @@ from tpuport.model import DropArgument, Edit, InsertArgument, Replace, Rule, Set
 RANK = re.compile(r"(^|_)(rank|local_rank|device_id|gpu_id)$", re.IGNORECASE)
 """Names that hold a process or device number and are never None where a device is chosen by them."""
 
+STORAGE = re.compile(r"(^|[._])storage$", re.IGNORECASE)
+"""What holds or returns a storage, whose `to` takes the device by name only."""
+
 NUMBERS = {"int", "range", "enumerate", "len", "torch.cuda.current_device", "torch.distributed.get_rank"}
 
 
@@ -30,6 +33,9 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
 def _draft(context: Context, rule: Rule, call: ast.Call, func: ast.Attribute) -> Draft:
     reason = _not_a_tensor(context, call, func)
     if reason:
+        return Draft(rule, call, Role.BLOCKS, reason=reason)
+    if STORAGE.search(dotted(func.value) or dotted(getattr(func.value, "func", func.value))):
+        reason = "a storage moves by `untyped_storage().to(device=...)`, and its tensor by `.to(device)`"
         return Draft(rule, call, Role.BLOCKS, reason=reason)
     if is_unpacked(call):
         return Draft(rule, call, Role.BLOCKS, reason="its arguments are unpacked from a variable")

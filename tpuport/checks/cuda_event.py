@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tpuport.analysis.module import Module, Use
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Rename, Rule
 
@@ -10,15 +11,21 @@ GENERIC_ARGUMENTS = {"enable_timing", "blocking"}
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
-    """A draft for every use; only the arguments that both classes take are moved."""
+    """A draft for every use. All events of a file move or none: one kind does not measure against the other."""
     module = context.module
-    for use in module.uses:
-        if use.name != NAME:
-            continue
-        call = module.call_of(use.node)
-        if call is None or call.args or not {k.arg for k in call.keywords} <= GENERIC_ARGUMENTS:
-            yield Draft(
-                rule, use.node, Role.BLOCKS, reason="only enable_timing and blocking exist on every accelerator"
-            )
+    events = [use for use in module.uses if use.name == NAME]
+    stays = [use for use in events if not _is_generic(module, use)]
+    for use in events:
+        if use in stays:
+            reason = "only events made with enable_timing and blocking, by name, exist on every accelerator"
+            yield Draft(rule, use.node, Role.BLOCKS, reason=reason)
+        elif stays:
+            reason = f"it stays with the event on line {module.span(stays[0].node).line}, which can not move"
+            yield Draft(rule, use.node, Role.BLOCKS, reason=reason)
         else:
             yield Draft(rule, use.node, Role.MOVES, (Rename(module.span(use.node), NAME, "torch.Event"),))
+
+
+def _is_generic(module: Module, use: Use) -> bool:
+    call = module.call_of(use.node)
+    return call is not None and not call.args and {k.arg for k in call.keywords} <= GENERIC_ARGUMENTS

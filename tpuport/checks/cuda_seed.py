@@ -8,6 +8,7 @@ from tpuport.draft import Context, Draft, Role
 from tpuport.model import RemoveStatement, Rule, Severity
 
 CUDA_SEEDS = ("torch.cuda.manual_seed", "torch.cuda.manual_seed_all")
+ANY_SEEDS = ("torch.cuda.seed", "torch.cuda.seed_all")
 HARMLESS_BETWEEN = {
     "random.seed",
     "numpy.random.seed",
@@ -23,6 +24,9 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     module = context.module
     seeds_all = any(use.name == "torch.manual_seed" for use in module.uses)
     for use in module.uses:
+        if use.name in ANY_SEEDS:
+            reason = "it does nothing without CUDA; torch.seed() draws a seed for every device, the CPU with them"
+            yield Draft(rule, use.node, Role.NEUTRAL, message=f"{use.name} seeds CUDA only", reason=reason)
         if use.name not in CUDA_SEEDS:
             continue
         call = module.call_of(use.node)

@@ -1,26 +1,77 @@
 """`torch.cuda.current_stream` moves where the file orders no CUDA streams by hand."""
 
+import ast
 from collections.abc import Iterator
 
+from tpuport.analysis.calls import argument, is_constant, is_unpacked
+from tpuport.analysis.devices import cuda_device
+from tpuport.analysis.module import Module
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import Rename, Rule
+from tpuport.model import DropArgument, Edit, InsertArgument, Rename, Replace, Rule
 
 NAMES = {
     "torch.cuda.current_stream": "torch.accelerator.current_stream",
     "torch.cuda.set_stream": "torch.accelerator.set_stream",
 }
-OWN_STREAMS = {"torch.cuda.Stream", "torch.cuda.stream", "torch.cuda.StreamContext", "torch.cuda.ExternalStream"}
+OWN_STREAMS = {
+    "torch.cuda.Stream",
+    "torch.cuda.stream",
+    "torch.cuda.StreamContext",
+    "torch.cuda.ExternalStream",
+    "torch.cuda.default_stream",
+    "torch.cuda.get_stream_from_external",
+}
+RAW = {"cuda_stream", "priority", "priority_range", "_as_parameter_"}
+"""Attributes of a CUDA stream that the generic one lacks."""
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every use; beside CUDA streams of its own the file's streams stay together."""
     module = context.module
-    own = any(use.name in OWN_STREAMS for use in module.uses)
+    reason = _why_it_stays(module)
     for use in module.uses:
+        if use.name in NAMES.values() and (number := _for_cuda(context, use.node)) is not None:
+            yield Draft(rule, number, Role.CUDA_ONLY)
         if use.name not in NAMES:
             continue
-        if own:
-            reason = "it belongs to the CUDA streams that this file makes, and stays with them"
+        call = module.call_of(use.node)
+        if reason:
             yield Draft(rule, use.node, Role.BLOCKS, reason=reason)
+        elif call is not None and is_unpacked(call):
+            yield Draft(rule, use.node, Role.BLOCKS, reason="its arguments are unpacked from a variable")
         else:
-            yield Draft(rule, use.node, Role.MOVES, (Rename(module.span(use.node), use.name, NAMES[use.name]),))
+            rename = Rename(module.span(use.node), use.name, NAMES[use.name])
+            asks = call is not None and use.name.endswith("current_stream")
+            edits = tuple(_device(context, call)) if call is not None and asks else ()
+            yield Draft(rule, use.node, Role.MOVES, (rename, *edits))
+
+
+def _for_cuda(context: Context, node: ast.expr) -> ast.expr | None:
+    """The device number of a stream that is asked for on CUDA only."""
+    call = context.module.call_of(node)
+    value = argument(call, 0, "device") if call is not None else None
+    return value.body if isinstance(value, ast.IfExp) and context.guards.tests_availability(value.test) else None
+
+
+def _why_it_stays(module: Module) -> str:
+    if any(use.name in OWN_STREAMS for use in module.uses):
+        return "it belongs to the CUDA streams that this file makes, and stays with them"
+    for node in module.of_type(ast.Attribute):
+        if node.attr in RAW:
+            return f"line {module.span(node).line} reads `.{node.attr}`, which only a CUDA stream has"
+    return ""
+
+
+def _device(context: Context, call: ast.Call) -> Iterator[Edit]:
+    """A device goes by position; a number means a CUDA device, and elsewhere there is one device."""
+    module = context.module
+    value = argument(call, 0, "device")
+    if value is None or is_constant(value, None):
+        return
+    span = module.span(value)
+    if not call.args:
+        yield DropArgument(module.span(call), span)
+        yield InsertArgument(module.span(call), "{0}", (span,))
+    settled = isinstance(value, ast.IfExp) or is_constant(value, 0) or cuda_device(module, value) is not None
+    if not settled and not (isinstance(value, ast.Attribute) and value.attr == "device"):
+        yield Replace(span, "{0} if torch.cuda.is_available() else None", (span,))

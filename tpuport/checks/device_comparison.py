@@ -16,7 +16,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         if type_of_device(choice):
             yield Draft(rule, choice, Role.MOVES, (_type_edit(module, choice),))
     for node in module.of_type(ast.Compare):
-        if any(_lists_cuda(part) for part in node.comparators) and isinstance(node.ops[0], ast.In | ast.NotIn):
+        listed = any(_lists_cuda(part) for part in node.comparators) and isinstance(node.ops[0], ast.In | ast.NotIn)
+        if listed and not _chooses_compiler_option(module, node):
             mode = is_mode(dotted(node.left))
             reason = "the other values of the list decide what it means"
             yield Draft(rule, node, Role.NEUTRAL if mode else Role.BLOCKS, reason=reason, severity=_info(mode))
@@ -27,6 +28,14 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
 
 def _info(certain: bool) -> Severity | None:
     return Severity.INFO if certain else None
+
+
+def _chooses_compiler_option(module: Module, test: ast.Compare) -> bool:
+    """Whether it keeps an option for Inductor's devices, CUDA and CPU, as the rules for torch.compile write it."""
+    parent = module.parents[test]
+    if isinstance(parent, ast.IfExp) and parent.test is test:
+        parent = module.parents[parent]
+    return isinstance(parent, ast.keyword) and parent.arg in ("mode", "dynamic", "capturable")
 
 
 def _lists_cuda(node: ast.expr) -> bool:

@@ -46,6 +46,9 @@ def _settled_elsewhere(context: Context, node: ast.expr) -> bool:
         return True
     if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr == "startswith":
         return True
+    if isinstance(parent, ast.keyword) and parent.arg == "device_type":
+        parent = module.parents[parent]
+        return isinstance(parent, ast.Call) and module.callee(parent) == "torch.random.fork_rng"
     return isinstance(parent, ast.Call) and module.callee(parent) in ("torch.cuda.set_device", "torch.cuda.device")
 
 

@@ -1,0 +1,74 @@
+"""`torch.compile(mode=...)`: the modes of Inductor, which compiles for CUDA and CPU and not for a TPU."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tpuport.analysis.module import Module
+from tpuport.draft import Context, Draft, Role
+from tpuport.model import Replace, Rule
+
+COMPILE = "torch.compile"
+INDUCTOR_MODES = {"reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}
+INDUCTOR_DEVICES = '("cuda", "cpu")'
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One argument of a call that compiles; `certain` where the call is known to be torch's."""
+
+    call: ast.Call
+    name: str
+    value: ast.expr
+    certain: bool
+
+
+def options(module: Module, name: str) -> Iterator[Option]:
+    """What is passed as `name` to `torch.compile`, to `partial(torch.compile)` and to a module's own `compile`."""
+    for call in module.of_type(ast.Call):
+        value = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+        if value is None:
+            continue
+        callee = module.callee(call)
+        certain = COMPILE in (callee, module.qualified(call.args[0]) if call.args else "")
+        if certain or (not callee and isinstance(call.func, ast.Attribute) and call.func.attr == "compile"):
+            yield Option(call, name, value, certain)
+
+
+def literals(value: ast.expr) -> set[object]:
+    """The literals that the value may be: itself, or the arms of a choice."""
+    match value:
+        case ast.Constant(value=literal):
+            return {literal}
+        case ast.IfExp(body=body, orelse=orelse):
+            return literals(body) | literals(orelse)
+        case ast.BoolOp(values=values):
+            return set().union(*map(literals, values))
+    return set()
+
+
+def is_chosen_by_device(context: Context, value: ast.expr) -> bool:
+    """Whether a test of the device chooses the value already."""
+    if not isinstance(value, ast.IfExp):
+        return False
+    test = value.test
+    listed = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.In | ast.NotIn)
+    return context.guards.tests_availability(test) or listed
+
+
+def for_inductor(context: Context, rule: Rule, option: Option, otherwise: str) -> Draft:
+    """The option where Inductor compiles, and `otherwise` where it does not."""
+    value = option.value
+    if is_chosen_by_device(context, value):
+        assert isinstance(value, ast.IfExp)
+        return Draft(rule, value.body, Role.CUDA_ONLY)
+    span = context.module.span(value)
+    edit = Replace(span, f"{{0}} if {{device.type}} in {INDUCTOR_DEVICES} else {otherwise}", (span,))
+    return Draft(rule, option.call, Role.MOVES, (edit,))
+
+
+def check(context: Context, rule: Rule) -> Iterator[Draft]:
+    """A draft for every mode of Inductor's that is written out."""
+    for option in options(context.module, "mode"):
+        if literals(option.value) & INDUCTOR_MODES:
+            yield for_inductor(context, rule, option, "None")
