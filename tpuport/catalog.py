@@ -12,7 +12,9 @@ from tpuport.errors import ConfigError
 from tpuport.model import Example, Mapping, Rule, Safety, Severity
 
 REQUIRED = ("code", "name", "area", "severity", "safety", "message", "why", "reference")
-OPTIONAL = ("min_torch", "map", "check", "examples")
+OPTIONAL = ("min_torch", "map", "check", "comments", "examples")
+"""A rule with `comments` is about tpuport's own comments: `tpuport.suppress` makes its findings."""
+
 MAP_KEYS = ("names", "guard", "otherwise", "drop_arguments", "positional", "set_arguments")
 
 
@@ -66,7 +68,7 @@ def _rule(path: Path, examples: bool) -> Rule:
     _refuse_unknown(table, REQUIRED + OPTIONAL, str(path))
     if missing := [key for key in REQUIRED if key not in table]:
         raise ConfigError(f"{path}: missing {', '.join(missing)}")
-    if ("map" in table) == ("check" in table):
+    if sum(key in table for key in ("map", "check", "comments")) != 1:
         raise ConfigError(f"{path}: a rule has either a [map] table or a check")
     if table["name"] != path.stem:
         raise ConfigError(f"{path}: name is {table['name']!r}, but a rule's name is its file's name")

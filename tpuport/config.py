@@ -10,12 +10,29 @@ from pathlib import Path
 from typing import Any
 
 from tpuport.errors import ConfigError
+from tpuport.model import Severity
 from tpuport.source.text import MAX_SIZE
 
 STANDALONE = "tpuport.toml"
 PYPROJECT = "pyproject.toml"
 TIME_LIMIT = 30.0
 """Seconds that one file may take; the slowest hand-written files take about one."""
+
+KEYS = (
+    "select",
+    "ignore",
+    "exclude",
+    "per-file-ignores",
+    "severity",
+    "require-reason",
+    "baseline",
+    "min-torch",
+    "line-length",
+    "rules",
+    "max-file-size",
+    "time-limit",
+)
+"""Every setting; the field of `Config` has the same name with underscores."""
 
 _KINDS = {bool: "the boolean", int: "the integer", float: "the number", str: "the string", list: "the list"}
 
@@ -36,6 +53,12 @@ class Config:
     rules: tuple[Path, ...] = ()
     max_file_size: int = MAX_SIZE
     time_limit: float = TIME_LIMIT
+    severity: dict[str, Severity] = field(default_factory=dict)
+    """By code, prefix of codes or name of a rule."""
+    require_reason: bool = False
+    baseline: Path | None = None
+    origins: dict[str, str] = field(default_factory=dict, compare=False)
+    """Where the value of each setting comes from, as `file:line`; a setting that is not in here has its default."""
 
 
 def load(path: Path) -> Config:
@@ -55,7 +78,8 @@ def load(path: Path) -> Config:
             if table is not None:
                 return _config(pyproject, table, candidate)
     root = _root(directory)
-    return Config(root, line_length=_nearest_width(directory, root))
+    width, origin = _nearest_width(directory, root)
+    return Config(root, line_length=width, origins={"line-length": origin} if width else {})
 
 
 def upwards(path: Path, root: Path) -> tuple[Path, ...]:
@@ -67,12 +91,21 @@ def upwards(path: Path, root: Path) -> tuple[Path, ...]:
     return tuple(parent for parent in (directory, *directory.parents) if parent.is_relative_to(root))
 
 
-def _nearest_width(path: Path, root: Path) -> int | None:
-    return next((width for directory in upwards(path, root) if (width := formatter_width(directory))), None)
+def _nearest_width(path: Path, root: Path) -> tuple[int | None, str]:
+    for directory in upwards(path, root):
+        width, origin = _formatter_setting(directory)
+        if width:
+            return width, origin
+    return None, ""
 
 
 def formatter_width(root: Path) -> int | None:
     """Columns to which the formatter or linter set up in `root` breaks lines, or None where none is."""
+    return _formatter_setting(root)[0]
+
+
+def _formatter_setting(root: Path) -> tuple[int | None, str]:
+    """The width and the file that states it."""
     for name, tool in (("ruff.toml", ""), (".ruff.toml", ""), (PYPROJECT, "ruff"), (PYPROJECT, "black")):
         file = root / name
         if not file.is_file():
@@ -82,12 +115,12 @@ def formatter_width(root: Path) -> int | None:
             table = _table(_table(table, "tool"), tool)
         width = table.get("line-length") or table.get("line_length")
         if isinstance(width, int) and not isinstance(width, bool) and width > 0:
-            return width
+            return width, f"{_shown(file)}{f', {tool}' if tool else ''}"
     for name in (".flake8", "setup.cfg", "tox.ini"):
         width = _flake8_width(root / name)
         if width is not None:
-            return width
-    return None
+            return width, f"{_shown(root / name)}, flake8"
+    return None, ""
 
 
 def _flake8_width(file: Path) -> int | None:
@@ -131,6 +164,10 @@ def _table(parent: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 def _config(file: Path, table: Any, root: Path) -> Config:
     reader = _Reader(file, table)
+    width, origin = reader.whole("line-length", None), ""
+    if width is None:
+        width, origin = _formatter_setting(root)
+    baseline = reader.path("baseline")
     return Config(
         root=root,
         file=file,
@@ -139,27 +176,19 @@ def _config(file: Path, table: Any, root: Path) -> Config:
         exclude=reader.strings("exclude"),
         per_file_ignores=reader.strings_by_key("per-file-ignores"),
         min_torch=reader.version("min-torch"),
-        line_length=reader.whole("line-length", None) or formatter_width(root),
+        line_length=width,
         rules=tuple(root / name for name in reader.strings("rules")),
         max_file_size=reader.whole("max-file-size", None) or MAX_SIZE,
         time_limit=reader.number("time-limit", TIME_LIMIT),
+        severity=reader.severities("severity"),
+        require_reason=reader.boolean("require-reason"),
+        baseline=root / baseline if baseline else None,
+        origins={**reader.origins(), **({"line-length": origin} if origin else {})},
     )
 
 
 class _Reader:
     """Takes typed values out of the settings table; every error names file, line, key, and what is valid."""
-
-    _KEYS = (
-        "select",
-        "ignore",
-        "exclude",
-        "per-file-ignores",
-        "min-torch",
-        "line-length",
-        "rules",
-        "max-file-size",
-        "time-limit",
-    )
 
     def __init__(self, file: Path, table: Any) -> None:
         self._file = file
@@ -167,11 +196,11 @@ class _Reader:
             raise ConfigError(f"{_shown(file)}: tool.tpuport has to be a table, not {_kind(table)}")
         self._table: dict[str, Any] = table
         for key in table:
-            if key not in self._KEYS:
-                near = difflib.get_close_matches(key.replace("_", "-"), self._KEYS, 1)
+            if key not in KEYS:
+                near = difflib.get_close_matches(key.replace("_", "-"), KEYS, 1)
                 raise ConfigError(
                     f"{self._at(key)}: unknown setting `{key}`" + (f": did you mean `{near[0]}`?" if near else ""),
-                    hint=f"valid settings: {', '.join(self._KEYS)}",
+                    hint=f"valid settings: {', '.join(KEYS)}",
                 )
 
     def strings(self, key: str) -> tuple[str, ...]:
@@ -201,6 +230,33 @@ class _Reader:
             raise self._wrong(key, "a number above 0", value)
         return float(value)
 
+    def boolean(self, key: str) -> bool:
+        value = self._table.get(key, False)
+        if type(value) is not bool:
+            raise self._wrong(key, "true or false", value)
+        return value
+
+    def path(self, key: str) -> str:
+        value = self._table.get(key, "")
+        if not isinstance(value, str):
+            raise self._wrong(key, "a file's name in quotes", value)
+        return value
+
+    def severities(self, key: str) -> dict[str, Severity]:
+        value = self._table.get(key, {})
+        valid = ", ".join(f'"{severity}"' for severity in Severity)
+        expected = f"a table of rule code = severity ({valid})"
+        if not isinstance(value, dict):
+            raise self._wrong(key, expected, value)
+        for severity in value.values():
+            if severity not in list(Severity):
+                raise self._wrong(key, expected, severity)
+        return {code: Severity(severity) for code, severity in value.items()}
+
+    def origins(self) -> dict[str, str]:
+        """Where each setting of the table stands."""
+        return {key: self._at(key) for key in self._table}
+
     def _strings(self, key: str, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self._wrong(key, "a list of strings", value)
@@ -210,7 +266,7 @@ class _Reader:
         return ConfigError(f"{self._at(key)}: `{key}` has to be {expected}, not {_kind(value)} {value!r}")
 
     def _at(self, key: str) -> str:
-        pattern = re.compile(rf"""^\s*(\[tool\.tpuport\.)?["']?{re.escape(key)}["']?\s*(=|\])""")
+        pattern = re.compile(rf"""^\s*(\[(tool\.tpuport\.)?)?["']?{re.escape(key)}["']?\s*(=|\])""")
         for number, line in enumerate(self._file.read_text(encoding="utf-8-sig").splitlines(), 1):
             if pattern.match(line):
                 return f"{_shown(self._file)}:{number}"

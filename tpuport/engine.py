@@ -181,9 +181,11 @@ def _settle(path: Path, task: Task) -> Outcome:
 
         source = text.read(path, task.max_size).text
         rules = _rules_for(path, task)
-        findings = tuple(match.findings(source, task.project, rules))
+        everything = match.findings(source, task.project, rules)
+        findings = tuple(finding for finding in everything if finding.ignored is None)
+        ignored = tuple(finding for finding in everything if finding.ignored is not None)
         if not task.fix or not any(_applies(finding, task) for finding in findings):
-            return Outcome(path, Status.FINDINGS if findings else Status.UNCHANGED, findings=findings)
+            return Outcome(path, Status.FINDINGS if findings else Status.UNCHANGED, findings=findings, ignored=ignored)
         from tpuport.rewrite import rewrite  # libcst, which lint and files without a fix do without
 
         done = rewrite(source, task.project, rules, unsafe=task.unsafe, line_length=task.line_length)
@@ -203,9 +205,15 @@ def _settle(path: Path, task: Task) -> Outcome:
         return Outcome(path, Status.FAILED, _bug(error))
     if done.text == source:
         status = Status.FINDINGS if done.remaining else Status.UNCHANGED
-        return Outcome(path, status, findings=tuple(done.remaining))
+        return Outcome(path, status, findings=tuple(done.remaining), ignored=ignored)
     return Outcome(
-        path, Status.CHANGED, findings=tuple(done.remaining), fixed=tuple(done.fixed), old=source, new=done.text
+        path,
+        Status.CHANGED,
+        findings=tuple(done.remaining),
+        fixed=tuple(done.fixed),
+        ignored=ignored,
+        old=source,
+        new=done.text,
     )
 
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 
-from tpuport import catalog
+from tpuport import catalog, suppress
 from tpuport.analysis.module import Module
+from tpuport.analysis.places import Scopes
 from tpuport.draft import Context, Draft, Role
 from tpuport.mapping import Table
 from tpuport.model import Finding, Project, Rule, Safety
@@ -52,11 +53,22 @@ def _chain(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module, list[Finding]]:
-    """The parsed module and its findings of `rules`, in source order.
+    """The parsed module and its findings of `rules` that no comment ignores, in source order.
 
     All shipped rules take part in settling what can move, so that leaving one out never makes a half-migration:
-    a chain with a finding outside `rules` keeps no edits. Raises SyntaxError or ValueError when it does not parse.
+    a chain with a finding outside `rules`, or with an ignored one, keeps no edits. Raises SyntaxError or ValueError
+    when it does not parse.
     """
+    module, found = _match(source, project, rules)
+    return module, [finding for finding in found if finding.ignored is None]
+
+
+def findings(source: str, project: Project, rules: Sequence[Rule]) -> list[Finding]:
+    """The findings of `rules` in `source`, in source order, with those that a comment ignores; see `match`."""
+    return _match(source, project, rules)[1]
+
+
+def _match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module, list[Finding]]:
     module = Module(source)
     context = Context(module, project)
     everything = {rule.code: rule for rule in (*catalog.load().rules, *rules)}
@@ -64,16 +76,25 @@ def match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module,
     drafts = list(_drafts(context, list(everything.values())))
     drafts.extend(_unclaimed(context, drafts, by_name[NAMESPACE]))
     found = settle(context, drafts, by_name[AVAILABILITY], by_name[COMPARISON])
+    if suppress.may_apply(source):
+        found = suppress.apply(source, found, by_name)
     selected = {rule.code for rule in rules}
-    broken = {f.chain for f in found if f.edits and f.code not in selected and f.chain is not None}
-    return module, [_unchained(f) if f.chain in broken and f.edits else f for f in found if f.code in selected]
+    held = {f.chain: f for f in found if f.edits and f.chain is not None and f.code not in selected}
+    held |= {f.chain: f for f in found if f.edits and f.chain is not None and f.ignored is not None}
+    scopes = Scopes(module)
+    return module, [
+        replace(
+            _held_back(finding, held[finding.chain]) if finding.chain in held and finding.edits else finding,
+            scope=scopes.around(finding.span),
+            line_text=module.lines[finding.span.line - 1],
+        )
+        for finding in found
+        if finding.code in selected
+    ]
 
 
-def _unchained(finding: Finding) -> Finding:
+def _held_back(finding: Finding, by: Finding) -> Finding:
     reason = "it can only move together with a finding of a rule that is not selected"
+    if by.ignored is not None:
+        reason = f"it can only move together with line {by.span.line}, which a comment keeps as it is"
     return replace(finding, edits=(), safety=Safety.MANUAL, reason=reason)
-
-
-def findings(source: str, project: Project, rules: Sequence[Rule]) -> list[Finding]:
-    """The findings of `rules` in `source`, in source order; see `match`."""
-    return match(source, project, rules)[1]

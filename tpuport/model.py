@@ -152,6 +152,12 @@ class Finding:
     edits: tuple[Edit, ...] = ()
     reason: str = ""
     chain: int | None = None
+    scope: str = ""
+    """Qualified name of the class or function around it; empty at module level."""
+    line_text: str = field(default="", repr=False)
+    """The source line on which it begins."""
+    ignored: str | None = None
+    """The reason given in the comment that ignores it, which may be empty; None when nothing ignores it."""
 
     @property
     def fixable(self) -> bool:
@@ -174,7 +180,8 @@ class Outcome:
     """What happened to one file that discovery yielded.
 
     `findings` are those of the original text that remain (all of them for lint); `fixed` are those that the new
-    text no longer has. `old` and `new` are decoded texts, set only when the file changes.
+    text no longer has; `ignored` are those that a comment ignores. `old` and `new` are decoded texts, set only when
+    the file changes.
     """
 
     path: Path
@@ -182,6 +189,7 @@ class Outcome:
     reason: str = ""
     findings: tuple[Finding, ...] = ()
     fixed: tuple[Finding, ...] = ()
+    ignored: tuple[Finding, ...] = ()
     old: str = field(default="", repr=False)
     new: str = field(default="", repr=False)
 

@@ -61,18 +61,21 @@ def gather(
     rules: Sequence[Path] | None,
     fix: bool = False,
     unsafe: bool = False,
+    require_reason: bool = False,
     debug: bool = False,
 ) -> Tree:
     """Read settings and rules, find the files and look at each once.
 
     `select` replaces that of the settings, `ignore` and `rules` add to theirs. Raises UsageError and ConfigError.
     """
-    from tpuport import catalog, config, engine
+    from tpuport import catalog, config, engine, suppress
     from tpuport.source.discover import discover
 
     settings = config.load(paths[0])
     known = catalog.load([*settings.rules, *(rules or ())])
     chosen = known.select(_split(select) or settings.select, [*settings.ignore, *_split(ignore)])
+    if not (require_reason or settings.require_reason):
+        chosen = tuple(rule for rule in chosen if rule.name != suppress.WITHOUT_REASON)
     found = discover(paths, settings.root, settings.exclude)
     floor = _floor(settings, paths[0], min_torch)
     survey = engine.survey(found, settings.max_file_size)
