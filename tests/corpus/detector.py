@@ -6,7 +6,7 @@ how it reads. What it takes for a construct:
 - any use of `torch.cuda`, `torch.backends.cudnn`, `torch.backends.cuda` and `torch.version.cuda`, by any import;
 - a call of a method named `cuda`, the attribute `is_cuda`, `ProfilerActivity.CUDA` and `Backend.NCCL`;
 - the strings `cuda`, `cuda:0`, `cuda:` and the like, `nccl`, `cpu:gloo,cuda:nccl`, `torch.cuda.FloatTensor`;
-- `DataParallel(...)`, and `device_ids=` or `output_device=` in a call;
+- `DataParallel(...)`, `is_nccl_available()`, and `device_ids=` or `output_device=` in a call;
 - the import of a library that works on CUDA alone.
 
 Not constructs: docstrings, dictionary keys and subscripts (names of things, by which checkpoints are read), option
@@ -95,12 +95,12 @@ class _Scan:
                 return self._name(node)
             case ast.Constant(value=str(text)):
                 return "string" if DEVICE_TEXT.fullmatch(text) and not self._is_a_name(node) else ""
-            case ast.Call(func=ast.Attribute(attr="cuda") as func) if not self._qualified(func):
+            case ast.Call(func=ast.Attribute(attr="cuda") as func) if not self._qualified(func).startswith("torch."):
                 return ".cuda()"
             case ast.Call(func=func, keywords=keywords):
                 called = getattr(func, "attr", getattr(func, "id", ""))
-                if called == "DataParallel":
-                    return "DataParallel"
+                if called in ("DataParallel", "is_nccl_available"):
+                    return str(called)
                 return "device_ids" if any(k.arg in ("device_ids", "output_device") for k in keywords) else ""
             case ast.Import(names=names):
                 return "import" if any(self._is_cuda_only(alias.name) for alias in names) else ""

@@ -51,6 +51,12 @@ def test_checkouts_are_only_read(checkouts: Path, capsys: pytest.CaptureFixture[
     ]
 
 
+def test_checkout_without_python_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "lua").mkdir()
+    result = trial.run(tmp_path / "lua", tmp_path / "copy")
+    assert (result.files, result.share, result.failed) == (0, None, False)
+
+
 def test_json_and_diffs(checkouts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main([str(checkouts / "one"), "--json", "--diffs", str(tmp_path / "diffs")])
     [one] = json.loads(capsys.readouterr().out)
@@ -73,6 +79,7 @@ def test_missing_folder_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFix
         ("import torch.backends.cudnn as cudnn\ncudnn.benchmark = True", ["torch.backends.cudnn.benchmark"]),
         ("x.cuda(0); y.is_cuda", [".cuda()", ".is_cuda"]),
         ("d = 'cuda'; e = f'cuda:{i}'; b = 'nccl'", ["string", "string", "string"]),
+        ("import model\nmodel = model.Net()\nmodel.cuda()", [".cuda()"]),
         ("from apex import amp", ["import"]),
         ("DataParallel(m); DDP(m, device_ids=[0])", ["DataParallel", "device_ids"]),
         ("'cuda'\nd = {'cuda': 1}; d['cuda']; print('on cuda now', args.cuda, '--cuda')", []),

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.corpus import detector
 from tpuport import engine
 from tpuport.cli import tree
-from tpuport.errors import TpuportError
+from tpuport.errors import TpuportError, UsageError
 from tpuport.model import Finding, Outcome, Severity, Status
 from tpuport.source import write
 
@@ -96,6 +96,8 @@ def run(checkout: Path, copy: Path, *, min_torch: str = "", unsafe: bool = False
     started = time.perf_counter()
     try:
         first = _migrate(copy, min_torch, unsafe, jobs)
+    except UsageError:  # no Python in it
+        return result
     except TpuportError as error:
         result.faults.append(Fault("failed", ".", 0, str(error)))
         return result
