@@ -42,6 +42,20 @@ CANDIDATE = (
     b"apex",
     b"triton",
     b"nvtx",
+    b"torch.compile",
+    b"inductor",
+    b"max-autotune",
+    b"reduce-overhead",
+    b"record_stream",
+    b"sdpa_kernel",
+    b"dist.reduce",
+    b"distributed.reduce",
+    b"distributed.run",
+    b"distributed.launch",
+    b"torch.multiprocessing",
+    b"torch.tpu",
+    b'"tpu',
+    b"'tpu",
 )
 """A file without any of these bytes holds nothing that a rule could match, and is not parsed.
 

@@ -37,14 +37,14 @@ class Table:
                 node = node.value
                 name = context.module.qualified(node)
             if name in self._rules:
-                yield _draft(context, self._rules[name], node, name)
+                yield _draft(context, self._rules[name], node, name, use.name)
 
 
-def _draft(context: Context, rule: Rule, node: ast.expr, name: str) -> Draft:
+def _draft(context: Context, rule: Rule, node: ast.expr, name: str, full_name: str) -> Draft:
     mapping = rule.mapping
     assert mapping is not None
     new = mapping.names[name]
-    message = rule.message.replace("{name}", name).replace("{new}", new)
+    message = rule.message.replace("{name}", name if new else full_name).replace("{new}", new)
     if not new:
         role = Role.NEUTRAL if rule.severity is Severity.INFO else Role.BLOCKS
         return Draft(rule, node, role, message=message)

@@ -22,9 +22,9 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             yield Draft(rule, use.node, Role.CUDA_ONLY)
         else:
             span = module.span(call)
-            template = "(not torch.cuda.is_available() or {0})"
+            template = "not torch.cuda.is_available() or {0}"
             if not context.guards.has_accelerator(call):
-                template = "({0} if torch.cuda.is_available() else torch.accelerator.is_available())"
+                template = "{0} if torch.cuda.is_available() else torch.accelerator.is_available()"
             yield Draft(rule, use.node, Role.MOVES, (Replace(span, template, (span,)),))
 
 
