@@ -2,23 +2,24 @@
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tpuport.analysis.guards import conditions
+from tpuport.analysis.branches import OUTPUT_CALLS, Branches
+from tpuport.analysis.devices import default_device_kind
+from tpuport.analysis.guards import SKIPS, conditions, ends_block, tests_nccl
 from tpuport.analysis.module import dotted
 from tpuport.checks.device_comparison import is_mode, subject, type_of_device
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Edit, Finding, GuardStatement, Rename, Replace, Rule, Safety, Severity, Span
 
-CUDA_CODE = re.compile(r"cuda|cudnn|nccl|nvml|triton|flash_attn|xformers|apex|tensorrt|bitsandbytes", re.IGNORECASE)
-MOVES_DATA = re.compile(r"(to|move|send|copy|put)_?(to_)?_?cuda$", re.IGNORECASE)
 PORTABLE_SPEEDUPS = {"pin_memory", "non_blocking", "fused"}
 """Arguments and methods that pay on any accelerator; each was run on a TPU device."""
 
 TELLS_APART = "it tells CUDA from other accelerators"
 HANDED_ON = "its value is handed on, and where it goes is not known"
-OUTPUT_CALLS = {"print", "info", "debug", "warning", "warn", "log", "write", "exception", "error"}
+NCCL = "NCCL exists for CUDA only"
+NOT_PLAIN = "what it guards can not be told to mean the same on other accelerators"
 OTHER_DEVICES = re.compile(r"[\"'](mps|xpu|npu|hpu|meta|mlu|xla)[\"':]")
 
 
@@ -46,6 +47,7 @@ class Settlement:
         self.availability = availability
         self.comparison = comparison
         self._chain_of: dict[int, int] = {}
+        self.branches = Branches(self.module, context.guards, [draft.node for draft in drafts])
 
     def findings(self) -> list[Finding]:
         """All findings of the module, in source order."""
@@ -91,11 +93,13 @@ class Settlement:
 
         for flag in self.context.guards.flag_groups():
             join(flag)
+        for test in tests:
+            join([test, *self._asked_together(test)])
         for draft in self.drafts:
             for test in self._dominating(draft.node, chains):
                 if draft not in chains[test].drafts:
                     chains[test].drafts.append(draft)
-        for node in self._suspects():
+        for node in self.branches.suspects():
             for test in self._dominating(node, chains)[:1]:
                 chains[test].suspects.append(node)
         return list({chain.number: chain for chain in chains.values()}.values())
@@ -103,25 +107,21 @@ class Settlement:
     def _dominating(self, node: ast.AST, chains: dict[ast.expr, Chain]) -> list[ast.expr]:
         return [test for test in self.context.guards.cuda_tests(node) if test in chains]
 
+    def _asked_together(self, test: ast.expr) -> list[ast.expr]:
+        """Tests that move with an availability test: of a device, in the same condition or around it."""
+        guards = self.context.guards
+        if not guards.tests_availability(test):
+            return []
+        top: ast.AST = test
+        while isinstance(parent := self.module.parents[top], ast.BoolOp | ast.UnaryOp):
+            top = parent
+        beside = [node for node in ast.walk(top) if isinstance(node, ast.expr) and node in guards.tests()]
+        around = [other for other in guards.cuda_tests(test) if not guards.tests_availability(other)]
+        return [*beside, *around]
+
     def _is_settled(self, test: ast.expr) -> bool:
         parent = self.module.parents.get(test)
         return isinstance(parent, ast.IfExp) and type_of_device(parent) is not None
-
-    def _suspects(self) -> Iterator[ast.AST]:
-        drafted = {node for draft in self.drafts for node in ast.walk(draft.node)}
-        for call in self.module.of_type(ast.Call):
-            name = self.module.qualified(call.func) or dotted(call.func)
-            if call.func in drafted or call in drafted or not CUDA_CODE.search(name) or MOVES_DATA.search(name):
-                continue
-            if self.context.guards.tests_availability(call) or self._is_defined_here(call.func):
-                continue
-            yield call
-
-    def _is_defined_here(self, func: ast.expr) -> bool:
-        if not isinstance(func, ast.Name):
-            return False
-        found = self.module.lookup(func)
-        return found is not None and all(isinstance(b.node, ast.FunctionDef | ast.AsyncFunctionDef) for b in found[1])
 
     # Decisions
 
@@ -156,21 +156,38 @@ class Settlement:
             first = min(blocks, key=lambda draft: self._position(draft.node))
             line = self.module.span(first.node).line
             return f"line {line} has no counterpart that is certain: {first.message or first.rule.message}"
+        if any(map(tests_nccl, chain.tests)):
+            return NCCL
         if chain.suspects:
-            return f"line {self.module.span(chain.suspects[0]).line} calls CUDA-only code"
-        moves = chain.with_role(Role.MOVES)
-        if chain.with_role(Role.CUDA_ONLY) and not moves:
-            return "what it guards is for CUDA only"
-        if not moves and all(map(self.context.guards.knows_accelerators, chain.tests)):
-            return TELLS_APART
+            return f"line {self.module.span(chain.suspects[0]).line} looks like code for CUDA only"
+        if not self.context.has_torch(self.availability.min_torch):
+            return f"the fix needs torch {self.availability.min_torch}, and the floor is {self._floor()}"
         for test in chain.tests:
             if lost := self._where_the_value_goes(test, test):
                 return lost
-        if not self.context.has_torch(self.availability.min_torch):
-            return f"the fix needs torch {self.availability.min_torch}, and the floor is {self._floor()}"
-        if comparisons and not moves and not any(map(self._guards_speedup, comparisons)):
+        return "" if chain.with_role(Role.MOVES) else self._why_it_stays_alone(chain, comparisons)
+
+    def _why_it_stays_alone(self, chain: Chain, comparisons: list[ast.expr]) -> str:
+        """Why tests stay that guard nothing which moves."""
+        if chain.with_role(Role.CUDA_ONLY):
+            return "what it guards is for CUDA only"
+        if all(map(self.context.guards.knows_accelerators, chain.tests)):
+            return TELLS_APART
+        if comparisons and not all(map(self._guards_speedup, comparisons)):
             return "whether other accelerators take this branch is for a person to say"
+        if not comparisons and not all(self.branches.is_plain(t) or self._demands_cuda(t) for t in chain.tests):
+            return NOT_PLAIN
         return ""
+
+    def _demands_cuda(self, test: ast.expr) -> bool:
+        """Whether the test only stops a program without CUDA, in a file where all that is CUDA's can move."""
+        for _, parent in self.module.ancestors(test):
+            if isinstance(parent, ast.Assert) or (isinstance(parent, ast.If) and ends_block(self.module, parent.body)):
+                roles = {draft.role for draft in self.drafts}
+                return Role.MOVES in roles and Role.BLOCKS not in roles and not any(self.branches.suspects())
+            if isinstance(parent, ast.stmt):
+                return False
+        return False
 
     def _guards_speedup(self, test: ast.expr) -> bool:
         """Whether the branch holds only what pays on any accelerator."""
@@ -204,7 +221,7 @@ class Settlement:
                 name = dotted(func).rpartition(".")[2]
                 if name in ("bool", "int"):
                     return self._where_the_value_goes(parent, test)
-                return "" if name in {*OUTPUT_CALLS, "format", "str"} else HANDED_ON
+                return "" if name in {*OUTPUT_CALLS, *SKIPS, "format", "str"} else HANDED_ON
         return HANDED_ON
 
     def _where_the_argument_goes(self, keyword: ast.keyword, name: str) -> str:
@@ -232,8 +249,7 @@ class Settlement:
             return ""
         if other := OTHER_DEVICES.search(self.module.source):
             return f"the file also speaks of {other[1]!r} devices, for which the answer would change too"
-        text = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq | ast.NotEq) and not _is_type(test)
-        return "a numbered CUDA device would now take the branch too" if text and "cuda:" in self.module.source else ""
+        return ""
 
     def _test_edit(self, test: ast.expr) -> Edit:
         module = self.module
@@ -243,28 +259,41 @@ class Settlement:
         device = subject(test)
         assert device is not None
         hole = (module.span(device),)
+        parent = module.parents[test]
+        if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+            opposite = self._opposite(test, device)
+            if opposite is not None:
+                return Replace(module.span(parent), *opposite)
         match test:
             case ast.Attribute():
                 return Replace(span, '{0}.device.type != "cpu"', hole)
-            case ast.Call():
-                return Replace(span, 'not {0}.startswith("cpu")', hole)
-            case ast.Compare(ops=[ast.In()]):
-                return Replace(span, '"cpu" not in {0}', (self._operand(test),))
-            case ast.Compare(ops=[ast.NotIn()]):
-                return Replace(span, '"cpu" in {0}', (self._operand(test),))
-            case ast.Compare(ops=[ast.Eq()]):
-                return Replace(span, '{0} != "cpu"', (self._operand(test),))
-        return Replace(span, '{0} == "cpu"', (self._operand(test),))
+            case ast.Compare(ops=[ast.Eq()]) if self._is_cuda_or_cpu(test):
+                return Replace(span, '{0} != "cpu"', hole)
+            case ast.Compare(ops=[ast.NotEq()]) if self._is_cuda_or_cpu(test):
+                return Replace(span, '{0} == "cpu"', hole)
+        return Replace(module.span(_literal_of(test)), "{accelerator_type}")
 
-    def _operand(self, test: ast.expr) -> Span:
-        assert isinstance(test, ast.Compare)
-        other = test.comparators[0] if isinstance(test.left, ast.Constant) else test.left
-        return self.module.span(other)
+    def _is_cuda_or_cpu(self, test: ast.Compare) -> bool:
+        """Whether what is compared can only be the type of a device, or a text that is `cuda` or `cpu`."""
+        device = subject(test)
+        if _is_type(test):
+            return True
+        value = self.module.only_value(device) if isinstance(device, ast.Name) else None
+        return isinstance(value, ast.IfExp) and default_device_kind(self.module, value) == "text"
+
+    def _opposite(self, test: ast.expr, device: ast.expr) -> tuple[str, tuple[Span, ...]] | None:
+        """What `not` and the test become together."""
+        match test:
+            case ast.Attribute():
+                return '{0}.device.type == "cpu"', (self.module.span(device),)
+        return None
 
     def _keep(self, chain: Chain, reason: str) -> None:
         """Leave the tests and all that they guard; what would put a TPU host on its CPU is an error."""
         places = any(self._places_data(draft) for draft in chain.drafts)
         for test in chain.tests:
+            if tests_nccl(test):
+                continue  # the rule of the NCCL backend speaks for it
             rule = self.availability if self.context.guards.tests_availability(test) else self.comparison
             severity = self._severity_when_kept(chain, test, places)
             self.drafts.append(Draft(rule, test, Role.NEUTRAL, reason=reason, severity=severity))
@@ -323,6 +352,16 @@ class Settlement:
             reason=draft.reason,
             chain=self._chain_of.get(id(draft)),
         )
+
+
+def _literal_of(test: ast.expr) -> ast.expr:
+    """The string that a test compares with."""
+    match test:
+        case ast.Compare(left=ast.Constant() as literal) | ast.Compare(comparators=[ast.Constant() as literal]):
+            return literal
+        case ast.Call(args=[literal]):
+            return literal
+    raise AssertionError(ast.dump(test))
 
 
 def _is_type(test: ast.Compare) -> bool:

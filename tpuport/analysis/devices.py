@@ -86,6 +86,9 @@ def cuda_device(module: Module, node: ast.AST) -> CudaDevice | None:
         case ast.Constant(value=str(text)):
             index = _literal(text)
             return CudaDevice(node, index, True) if index else None
+        case ast.JoinedStr(values=[ast.Constant(value=str(text))]):
+            index = _literal(text)
+            return CudaDevice(node, index, True) if index else None
         case ast.JoinedStr(values=[first, ast.FormattedValue()]) if _is_text(first, "cuda:"):
             return CudaDevice(node, Index.GIVEN, True)
         case ast.Call(func=ast.Attribute(value=base, attr="format")) if _is_text(base, "cuda:{}", "cuda:{0}"):
@@ -177,6 +180,8 @@ def place(module: Module, node: ast.expr) -> Place:
         case ast.NamedExpr(target=target):
             return Place.TEXT if _holds_device(module, target) else Place.UNKNOWN
         case ast.arguments():
+            if _parameter_scales_gradients(module, parent, node):
+                return Place.PRECISION
             return Place.TEXT if _parameter_is_device(module, parent, node) else Place.UNKNOWN
         case ast.Compare():
             return Place.COMPARED
@@ -264,6 +269,18 @@ def _parameter_is_device(module: Module, arguments: ast.arguments, default: ast.
     )
 
 
+def _parameter_scales_gradients(module: Module, arguments: ast.arguments, default: ast.expr) -> bool:
+    """Whether a parameter is handed to a gradient scaler, which works on CUDA alone."""
+    name = parameter_of(arguments, default)
+    function = module.parents[arguments]
+    return any(
+        isinstance(node, ast.Call)
+        and module.callee(node).endswith(".GradScaler")
+        and any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
+        for node in ast.walk(function)
+    )
+
+
 def loads(module: Module, target: ast.Name) -> list[ast.Name]:
     """Every place that reads the variable that `target` writes."""
     found = module.scopes[target].lookup(target.id)
@@ -302,13 +319,18 @@ def _takes_device(module: Module, call: ast.Call, at: int | str) -> bool:
     return at == "device" or _argument(module, call, at) is Place.TORCH
 
 
-READS_INDEX = re.compile(r"\.index\b(?!\()|\.split\(\s*[\"']:[\"']|\[-1\]\)")
+READS_INDEX = re.compile(
+    r"\.index\b(?!\()|\.split\(\s*[\"']:[\"']|\[-1\]\)|\bdevice\s*[!=]=|[!=]=\s*[\w.]*device\b|\bdevice\s+(not\s+)?in\b"
+)
 """Code that takes a device apart: there `cuda:0` and `cuda` are not the same."""
 
 
 def zero_is_current(module: Module, project: Project) -> bool:
     """Whether `cuda:0` can only mean what `cuda` means: nothing changes the current device or reads an index."""
-    return not project.selects_device and not READS_INDEX.search(module.source)
+    if project.selects_device or READS_INDEX.search(module.source):
+        return False
+    zeros = [device for device in cuda_devices(module) if device.index is Index.ZERO]
+    return all(place(module, device.node) not in (Place.COMPARED, Place.UNKNOWN) for device in zeros)
 
 
 def default_device_kind(module: Module, value: ast.expr | None, zero: bool = False) -> str:

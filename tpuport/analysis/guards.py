@@ -100,6 +100,9 @@ def conditions(module: Module, node: ast.AST) -> Iterator[Condition]:
             case ast.BoolOp(op=op, values=values):
                 for value in _until(values, child):
                     yield from atoms(value, isinstance(op, ast.And))
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if child in parent.body:
+                for decorator in parent.decorator_list:
+                    yield from _unless_skipped(decorator)
             case ast.comprehension(ifs=ifs):
                 if child in ifs:
                     for test in _until(ifs, child):
@@ -113,6 +116,17 @@ def conditions(module: Module, node: ast.AST) -> Iterator[Condition]:
             for block in _blocks(parent):
                 if child in block:
                     yield from _before(module, block[: block.index(child)])
+
+
+SKIPS = {"skipIf": False, "skipif": False, "xfail": False, "skipUnless": True}
+"""Decorators of tests, with what their first argument must be for the test to run."""
+
+
+def _unless_skipped(decorator: ast.expr) -> Iterator[Condition]:
+    if isinstance(decorator, ast.Call) and decorator.args:
+        name = dotted(decorator.func).rpartition(".")[2]
+        if name in SKIPS:
+            yield from atoms(decorator.args[0], SKIPS[name])
 
 
 def _before(module: Module, earlier: list[ast.stmt]) -> Iterator[Condition]:
@@ -147,10 +161,11 @@ ACCELERATOR_COMPARISON = {"cuda", "cuda:0"}
 
 
 def compares_with_cuda(node: ast.AST) -> bool | None:
-    """Whether a device test is true for CUDA (`d.type == 'cuda'`, `t.is_cuda`) or false (`!=`); None for others."""
+    """Whether a test is true for CUDA (`d.type == 'cuda'`, `t.is_cuda`, `x == 'nccl'`), or false (`!=`), or None."""
     match node:
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            if isinstance(op, ast.Eq | ast.NotEq) and (_names_cuda(left) or _names_cuda(right)):
+            names = any(_names_cuda(side) or _names_nccl(side) for side in (left, right))
+            if isinstance(op, ast.Eq | ast.NotEq) and names:
                 return isinstance(op, ast.Eq)
             if isinstance(op, ast.In | ast.NotIn) and _names_cuda(left):
                 return isinstance(op, ast.In)
@@ -163,6 +178,21 @@ def compares_with_cuda(node: ast.AST) -> bool | None:
 
 def _names_cuda(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value in ACCELERATOR_COMPARISON
+
+
+def _names_nccl(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value in ("nccl", "NCCL")
+
+
+def _asks_for_nccl(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and tests_nccl(node)
+
+
+def tests_nccl(node: ast.AST) -> bool:
+    """Whether a test is one of the communication library: it is never true on a TPU, and has nothing to become."""
+    if isinstance(node, ast.Compare):
+        return any(_names_nccl(side) for side in (node.left, *node.comparators))
+    return isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "is_nccl_available"
 
 
 Flags = dict[tuple[FlagKey, bool], list[ast.expr]]
@@ -244,7 +274,7 @@ class Guards:
                     yield from ((FlagKey(id(scope), name), value) for value in named[name])
 
     def _tests_cuda(self, condition: Condition) -> bool:
-        if self.tests_availability(condition.test):
+        if self.tests_availability(condition.test) or _asks_for_nccl(condition.test):
             return condition.holds
         return compares_with_cuda(condition.test) is condition.holds
 
@@ -329,5 +359,5 @@ class Guards:
             node
             for node in self.module.nodes
             if isinstance(node, ast.Call | ast.Compare | ast.Attribute)
-            and (self.tests_availability(node) or compares_with_cuda(node) is not None)
+            and (self.tests_availability(node) or _asks_for_nccl(node) or compares_with_cuda(node) is not None)
         ]

@@ -62,8 +62,10 @@ def _precision(
         if enabled in call.args:
             yield SetArgument(span, "enabled", "False")
         return
-    if dtype is None or is_constant(dtype, None) or module.qualified(dtype) in HALF:
+    if dtype is None or is_constant(dtype, None):
         yield SetArgument(span, "dtype", "{autocast_dtype}")
+    elif module.qualified(dtype) in HALF:
+        yield SetArgument(span, "dtype", "{half_dtype}")
     elif dtype in call.args:
         yield SetArgument(span, "dtype", "{0}", (module.span(dtype),))
     off_on_cpu = '{device.type} != "cpu"'

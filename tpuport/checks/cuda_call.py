@@ -26,8 +26,21 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     module = context.module
     for call in module.calls_by_method.get("cuda", []):
         assert isinstance(call.func, ast.Attribute)
-        if not module.possible_origins(call.func) and not _is_storage(module, call.func.value):
+        if _is_storage(module, call.func.value):
+            continue
+        if _is_import(module, call.func.value):
+            reason = "the receiver is imported: whether it is a tensor or a module is not known"
+            yield Draft(rule, call, Role.BLOCKS, reason=reason)
+        else:
             yield _draft(context, rule, call, call.func)
+
+
+def _is_import(module: Module, receiver: ast.expr) -> bool:
+    """Whether the receiver is known only by its import."""
+    while isinstance(receiver, ast.Attribute):
+        receiver = receiver.value
+    found = module.lookup(receiver) if isinstance(receiver, ast.Name) else None
+    return found is not None and all(binding.kind is Kind.IMPORT for binding in found[1])
 
 
 def _draft(context: Context, rule: Rule, call: ast.Call, func: ast.Attribute) -> Draft:
@@ -63,7 +76,8 @@ def _not_a_tensor(context: Context, call: ast.Call, func: ast.Attribute) -> str:
     function = module.function(call)
     if function is not None and function.name == "cuda":
         return "it stands in a method named `cuda`, whose callers have to move with it"
-    owners = {*context.project.cuda_methods, *_own_classes(module)}
+    named = {name for name in context.project.cuda_methods if re.search(rf"\b{name}\b", module.source)}
+    owners = {*named, *_own_classes(module)}
     if owners and not _from_torch(module, receiver):
         classes = ", ".join(sorted(owners))
         return f"the receiver may be one of this project's own classes with a `cuda` method ({classes})"
@@ -89,11 +103,29 @@ def _is_storage(module: Module, receiver: ast.expr) -> bool:
     return False
 
 
+TENSOR_METHODS = re.compile(
+    r"^(un)?squeeze$|^view(_as)?$|^reshape$|^(float|half|long|int|double|bool|byte|bfloat16)$|^type$|^t$|^transpose$|^permute$"
+    r"|^expand(_as)?$|^repeat$|^clone$|^detach$|^contiguous$|^flatten$|^unfold$|^mean$|^sum$|^abs$|^exp$|^log$|^to$|^cpu$"
+)
+"""Methods that tensors have and return tensors from, and models do not; `to` and `cpu` keep what their receiver is."""
+
+
 def _from_torch(module: Module, receiver: ast.expr) -> bool:
-    if isinstance(receiver, ast.Name):
-        value = module.only_value(receiver)
-        return value is not None and not isinstance(value, ast.Name) and _from_torch(module, value)
-    return isinstance(receiver, ast.Call) and module.callee(receiver).startswith("torch.")
+    """Whether the receiver certainly comes out of torch: made by it, or by methods and operators on what it made."""
+    match receiver:
+        case ast.Name():
+            value = module.only_value(receiver)
+            return value is not None and not isinstance(value, ast.Name) and _from_torch(module, value)
+        case ast.Call(func=ast.Attribute(value=inner, attr=method)):
+            known = module.callee(receiver).startswith("torch.") or bool(TENSOR_METHODS.match(method))
+            return known if method not in ("to", "cpu") else _from_torch(module, inner)
+        case ast.Call():
+            return module.callee(receiver).startswith("torch.")
+        case ast.Subscript(value=inner):
+            return _from_torch(module, inner)
+        case ast.BinOp(left=left, right=right):
+            return _from_torch(module, left) or _from_torch(module, right)
+    return False
 
 
 def _device_edits(context: Context, device: ast.expr) -> Iterator[Edit]:

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from tpuport.analysis.module import Module
+from tpuport.analysis.module import Module, dotted
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import RemoveStatement, Rule, Severity
 
@@ -48,23 +48,56 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
 
 
 def _is_redundant(module: Module, call: ast.Call) -> bool:
-    """Whether the statements just before set the same seed for all devices, with no random draw in between."""
-    statement = module.statement(call)
-    parent = module.parents[statement]
-    body = next(
-        (b for name in ("body", "orelse", "finalbody") if statement in (b := getattr(parent, name, None) or [])), []
-    )
-    if len(body) < 2 or len(call.args) != 1 or call.keywords:
+    """Whether the same seed was just set for all devices, with no random draw in between.
+
+    The search goes back through the statements before the call, and before the `if` that it stands in. A call that is
+    all its block holds stays.
+    """
+    if len(call.args) != 1 or call.keywords or any(isinstance(node, ast.Call) for node in ast.walk(call.args[0])):
         return False
-    for earlier in reversed(body[: body.index(statement)]):
-        if isinstance(earlier, ast.Assign) and not any(isinstance(n, ast.Call) for n in ast.walk(earlier.value)):
-            continue
-        if not isinstance(earlier, ast.Expr) or not isinstance(earlier.value, ast.Call):
+    statement = module.statement(call)
+    if len(_block(module, statement)) < 2:
+        return False
+    while True:
+        for earlier in reversed(_until(module, statement)):
+            if _sets_same(module, earlier, call):
+                return True
+            if not _is_harmless(module, earlier):
+                return False
+        parent = module.parents[statement]
+        calls = [node for node in ast.walk(getattr(parent, "test", parent)) if isinstance(node, ast.Call)]
+        if not isinstance(parent, ast.If) or not all(_asks(module, node) for node in calls):
             return False
-        other = earlier.value
-        name = module.callee(other) or (other.func.id if isinstance(other.func, ast.Name) else "")
-        if name == "torch.manual_seed" and [*map(ast.dump, other.args)] == [*map(ast.dump, call.args)]:
-            return not any(isinstance(node, ast.Call) for node in ast.walk(call.args[0]))
-        if name not in HARMLESS_BETWEEN:
-            return False
-    return False
+        statement = parent
+
+
+def _asks(module: Module, node: ast.Call) -> bool:
+    return module.callee(node).endswith(".is_available")
+
+
+def _block(module: Module, statement: ast.stmt) -> list[ast.stmt]:
+    parent = module.parents[statement]
+    blocks = (getattr(parent, name, None) or [] for name in ("body", "orelse", "finalbody"))
+    return next((block for block in blocks if statement in block), [])
+
+
+def _until(module: Module, statement: ast.stmt) -> list[ast.stmt]:
+    block = _block(module, statement)
+    return block[: block.index(statement)]
+
+
+def _sets_same(module: Module, statement: ast.stmt, call: ast.Call) -> bool:
+    other = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(other, ast.Call) or module.callee(other) != "torch.manual_seed":
+        return False
+    return [*map(ast.dump, other.args)] == [*map(ast.dump, call.args)]
+
+
+def _is_harmless(module: Module, statement: ast.stmt) -> bool:
+    """Whether a statement draws no random number."""
+    if isinstance(statement, ast.Assign):
+        return not any(isinstance(node, ast.Call) for node in ast.walk(statement.value))
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return False
+    call = statement.value
+    return (module.callee(call) or dotted(call.func)) in HARMLESS_BETWEEN

@@ -11,7 +11,13 @@ NAMES = {
     "torch.nn.DataParallel",
     "torch.nn.parallel.DataParallel",
     "torch.nn.parallel.data_parallel",
-    "torch.nn.DataParallel.module",
+    "torch.nn.parallel.scatter",
+    "torch.nn.parallel.gather",
+    "torch.nn.parallel.replicate",
+    "torch.nn.parallel.parallel_apply",
+    "torch.nn.parallel.scatter_gather.scatter",
+    "torch.nn.parallel.scatter_gather.gather",
+    "torch.nn.parallel.scatter_gather.scatter_kwargs",
 }
 COUNTS = {"torch.cuda.device_count", "torch.accelerator.device_count"}
 
@@ -23,7 +29,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             continue
         call = context.module.call_of(use.node)
         if call is None:
-            yield Draft(rule, use.node, Role.NEUTRAL, severity=Severity.INFO, reason="it is not constructed here")
+            yield Draft(rule, use.node, Role.NEUTRAL, severity=Severity.INFO, reason="it is not called here")
         elif any(_wants_several(context, condition) for condition in conditions(context.module, call)):
             reason = "one process has one TPU device, so this branch is not taken there"
             yield Draft(rule, use.node, Role.NEUTRAL, severity=Severity.INFO, reason=reason)

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.devices import CudaDevice, Index, Place, cuda_devices, outer, parameter_of, place, zero_is_current
+from tpuport.analysis.guards import ACCELERATOR_AVAILABLE, compares_with_cuda
 from tpuport.analysis.module import Module, dotted
 from tpuport.checks.device_comparison import is_mode, type_of_device
 from tpuport.draft import Context, Draft, Role
@@ -24,8 +25,15 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
 def _draft(context: Context, rule: Rule, device: CudaDevice) -> Draft | None:
     module = context.module
     where = place(module, device.node)
-    if where in (Place.COMPARED, Place.PRECISION) or _settled_elsewhere(context, device.node):
+    if _settled_elsewhere(context, device.node):
         return None
+    if where is Place.COMPARED:
+        return _compared(context, rule, device)
+    if where is Place.PRECISION:
+        if not isinstance(module.parents[outer(module, device.node)], ast.arguments):
+            return None
+        reason = "it reaches a gradient scaler, which works on CUDA alone and turns itself off elsewhere"
+        return Draft(rule, device.node, Role.NEUTRAL, severity=Severity.INFO, reason=reason)
     if where is Place.UNKNOWN:
         where = _revealed(context, device) or Place.UNKNOWN
     if where is Place.UNKNOWN:
@@ -42,7 +50,7 @@ def _settled_elsewhere(context: Context, node: ast.expr) -> bool:
     """Whether another rule owns the expression around this literal."""
     module = context.module
     parent = module.parents[node]
-    if isinstance(parent, ast.IfExp) and type_of_device(parent):
+    if isinstance(parent, ast.IfExp) and (type_of_device(parent) or _names_accelerator(context, parent, node)):
         return True
     if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr == "startswith":
         return True
@@ -50,6 +58,22 @@ def _settled_elsewhere(context: Context, node: ast.expr) -> bool:
         parent = module.parents[parent]
         return isinstance(parent, ast.Call) and module.callee(parent) == "torch.random.fork_rng"
     return isinstance(parent, ast.Call) and module.callee(parent) in ("torch.cuda.set_device", "torch.cuda.device")
+
+
+def _names_accelerator(context: Context, choice: ast.IfExp, node: ast.expr) -> bool:
+    """`<accelerator>.type if torch.accelerator.is_available() else "cuda"`: a name to compare with, never a device."""
+    tested = isinstance(choice.test, ast.Call) and context.module.callee(choice.test) == ACCELERATOR_AVAILABLE
+    return tested and choice.orelse is node
+
+
+def _compared(context: Context, rule: Rule, device: CudaDevice) -> Draft | None:
+    """A comparison that is no known test for CUDA: with a `torch.device`, or with a numbered device."""
+    comparison = context.module.parents[outer(context.module, device.node)]
+    if compares_with_cuda(comparison) is not None:
+        return None
+    reason = "compare `.type` with that of the accelerator, and the index apart from it"
+    message = f"a device is compared with {context.module.text(device.node)}"
+    return Draft(rule, device.node, Role.BLOCKS, severity=Severity.WARNING, message=message, reason=reason)
 
 
 def _revealed(context: Context, device: CudaDevice) -> Place | None:

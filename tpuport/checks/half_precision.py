@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from tpuport.analysis.calls import is_constant
 from tpuport.analysis.guards import atoms
 from tpuport.analysis.module import Module
 from tpuport.draft import Context, Draft, Role
@@ -16,13 +17,12 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for float16 where CUDA's presence alone decides for it."""
     module = context.module
     for choice in module.of_type(ast.IfExp):
-        if _dtype(module, choice.body) not in HALF:
-            continue
         if not any(context.guards.cuda_sources(condition) for condition in atoms(choice.test, True)):
             continue
-        if _dtype(module, choice.orelse) in BFLOAT16:
+        half = _dtype(module, choice.body) in HALF
+        if _dtype(module, choice.orelse) in BFLOAT16 and (half or is_constant(choice.body, None)):
             yield Draft(rule, choice.body, Role.CUDA_ONLY)
-        else:
+        elif half:
             yield Draft(rule, choice.body, Role.BLOCKS, reason="on a TPU choose bfloat16, which needs no loss scaling")
 
 

@@ -15,7 +15,10 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         if module.callee(call) != "torch.load" or is_unpacked(call):
             continue
         where = argument(call, 1, "map_location")
-        if where is None:
+        if where is None and _other_branch_maps(context, call):
+            reason = "the other branch loads to the CPU: this one is for checkpoints on CUDA"
+            yield Draft(rule, call, Role.BLOCKS, severity=Severity.INFO, reason=reason)
+        elif where is None:
             reason = "a checkpoint saved from CUDA loads only with map_location= on a machine without it"
             yield Draft(rule, call, Role.NEUTRAL, severity=Severity.INFO, reason=reason)
         elif isinstance(where, ast.Lambda) and (moved := _storage_call(where)) is not None:
@@ -23,6 +26,19 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
                 yield Draft(rule, where, Role.BLOCKS, reason="the device that the storage goes to is numbered")
             else:
                 yield Draft(rule, where, Role.MOVES, (Replace(module.span(where), "{device}"),))
+
+
+def _other_branch_maps(context: Context, call: ast.Call) -> bool:
+    """Whether the load is chosen by a test for CUDA whose other branch says `map_location`."""
+    for child, parent in context.module.ancestors(call):
+        if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test:
+            branches = [parent.body, parent.orelse]
+            other = next(b for b in branches if child is not b and not (isinstance(b, list) and child in b))
+            parts = other if isinstance(other, list) else [other]
+            maps = any(isinstance(n, ast.keyword) and n.arg == "map_location" for p in parts for n in ast.walk(p))
+            if maps and context.guards.cuda_tests(call):
+                return True
+    return False
 
 
 def _storage_call(function: ast.Lambda) -> ast.Call | None:

@@ -23,7 +23,11 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             reason = "a backend for each device type has to be chosen by hand: `cpu:gloo` beside the accelerator's own"
             yield Draft(rule, node, Role.BLOCKS, reason=reason)
     for use in module.uses:
-        if use.name == "torch.distributed.Backend.NCCL":
+        if use.name == "torch.distributed.is_nccl_available":
+            yield Draft(
+                rule, use.node, Role.BLOCKS, reason="a TPU host has no NCCL; its own backend is the default"
+            )
+        elif use.name == "torch.distributed.Backend.NCCL":
             yield Draft(rule, use.node, Role.BLOCKS, reason="what it is compared with or passed to is not followed")
 
 

@@ -105,6 +105,9 @@ def _check(source: str, text: str, project: Project, rules: Sequence[Rule]) -> t
         lost += comments(source) - comments(text)
     except (SyntaxError, tokenize.TokenError) as error:
         raise TpuportError(f"the rewrite would not parse any more: {error}", hint="please report this file") from error
+    unknown = hoist.unbound(Module(text)) - hoist.unbound(Module(source))
+    if unknown:
+        raise TpuportError(f"the rewrite would use {min(unknown)!r} without setting it", hint="please report this file")
     if lost:
         raise TpuportError(
             f"the rewrite would lose the comment or docstring {next(iter(lost))!r}", hint="please report this file"

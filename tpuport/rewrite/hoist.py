@@ -3,6 +3,7 @@
 import ast
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tpuport.analysis.devices import default_device_kind, zero_is_current
 from tpuport.analysis.module import Module
@@ -10,15 +11,34 @@ from tpuport.analysis.scopes import Kind, Scope
 from tpuport.errors import TpuportError
 from tpuport.model import Edit, Project, Span
 
-PLACEHOLDER = re.compile(r"\{((?:new )?device\.type|(?:new )?device|autocast_dtype)\}")
+PLACEHOLDER = re.compile(r"\{((?:new )?device\.type|(?:new )?device|autocast_dtype|half_dtype|accelerator_type)\}")
 DEVICE = 'torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")'
 DEVICE_TYPE = 'torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"'
-AUTOCAST_DTYPE = "torch.float16 if torch.cuda.is_available() else torch.bfloat16"
-NAMES = {
-    "device": ("device", "default_device", "accelerator_device", "tpuport_device"),
-    "autocast_dtype": ("autocast_dtype", "amp_dtype", "tpuport_autocast_dtype"),
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable to hoist: its value, and the names it may take, the first free one first."""
+
+    value: str
+    names: tuple[str, ...]
+
+
+VARIABLES = {
+    "device": Variable(DEVICE, ("device", "default_device", "accelerator_device", "tpuport_device")),
+    "autocast_dtype": Variable(
+        "None if torch.cuda.is_available() else torch.bfloat16",  # None: whatever CUDA's default is at that point
+        ("autocast_dtype", "amp_dtype", "tpuport_autocast_dtype"),
+    ),
+    "half_dtype": Variable(
+        "torch.float16 if torch.cuda.is_available() else torch.bfloat16",
+        ("half_dtype", "accelerator_half_dtype", "tpuport_half_dtype"),
+    ),
+    "accelerator_type": Variable(
+        'torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cuda"',
+        ("accelerator_type", "current_accelerator_type", "tpuport_accelerator_type"),
+    ),
 }
-VALUES = {"device": DEVICE, "autocast_dtype": AUTOCAST_DTYPE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +81,7 @@ class _Planner:
 
     def plan(self) -> Hoisted:
         """Serve the sites of each variable."""
-        for variable in ("device", "autocast_dtype"):
+        for variable in VARIABLES:
             self._serve(variable, [site for site in self.sites if site[1].split(".")[0] == variable])
         for span, placeholder in self.sites:
             if placeholder.startswith("new "):
@@ -81,9 +101,18 @@ class _Planner:
 
     # The user's own variable
 
+    @cached_property
+    def _regions(self) -> list[tuple[Span, Scope]]:
+        """The stretches of source that run inside each scope but the module's, in the order of their beginnings."""
+        regions = [
+            (self.module.span(part), scope) for node, scope in self.module.own_scopes.items() for part in _inside(node)
+        ]
+        return sorted(regions, key=lambda region: (region[0][:2], tuple(-end for end in region[0][2:])))
+
     def _scope(self, span: Span) -> Scope:
-        functions = self._enclosing(span)
-        return self.module.own_scopes[functions[-1]] if functions else self.module.scope
+        """The innermost scope that the code at `span` is evaluated in."""
+        found = [scope for region, scope in self._regions if region.contains(span)]
+        return found[-1] if found else self.module.scope
 
     def _enclosing(self, span: Span) -> list[Function]:
         """The functions whose body runs the code at `span`, outermost first."""
@@ -131,21 +160,33 @@ class _Planner:
         for span, placeholder in unserved:
             functions = self._enclosing(span)
             groups.setdefault(functions[0] if functions else None, []).append((span, placeholder))
-        if len(groups) > 1 and not self.project.sets_visible_devices:
+        if len(groups) > 1 and not self.project.sets_visible_devices and self._torch_is_there():
             groups = {None: unserved}
         for function, members in groups.items():
             self._hoist(variable, function, members)
+
+    def _torch_is_there(self) -> bool:
+        """Whether torch can be used while the module is imported: it is, or could be, imported without conditions."""
+        bindings = [b for bindings in self.module.scope.bindings.values() for b in bindings]
+        torch = [b for b in bindings if b.kind is Kind.IMPORT and b.origin.partition(".")[0] == "torch"]
+        elsewhere = any(
+            isinstance(node, ast.Import) and any(alias.name == "torch" for alias in node.names)
+            for node in self.module.of_type(ast.Import)
+        )
+        if not torch:
+            return not elsewhere
+        return any(binding.node in self.module.tree.body for binding in torch)
 
     def _hoist(self, variable: str, function: Function | None, members: list[tuple[Span, str]]) -> None:
         name = self._free_name(variable, function, [span for span, _ in members])
         for span, placeholder in members:
             self.result.texts[span, placeholder] = name + placeholder[len(variable) :]
         anchor, after = self._anchor(function, [span for span, _ in members])
-        self.result.insertions.append(Insertion(anchor, after, name, VALUES[variable]))
+        self.result.insertions.append(Insertion(anchor, after, name, VARIABLES[variable].value))
 
     def _free_name(self, variable: str, function: Function | None, spans: list[Span]) -> str:
-        for name in NAMES[variable]:
-            taken = any(self._scope(span).lookup(name) for span in spans)
+        for name in VARIABLES[variable].names:
+            taken = name in self._unbound or any(self._scope(span).lookup(name) for span in spans)
             if function is None:
                 taken = taken or name in self.module.scope.bindings
             elif not taken:
@@ -155,7 +196,12 @@ class _Planner:
                 taken = any(name in scope.bindings or name in scope.elsewhere for scope in inside)
             if not taken:
                 return name
-        raise TpuportError(f"no free name for a variable like {NAMES[variable][0]!r}")
+        raise TpuportError(f"no free name for a variable like {variable!r}")
+
+    @cached_property
+    def _unbound(self) -> set[str]:
+        """Names that the module reads and nothing in it binds: a star import may."""
+        return unbound(self.module)
 
     def _within(self, node: ast.AST, function: ast.AST) -> bool:
         return any(parent is function for _, parent in self.module.ancestors(node))
@@ -164,7 +210,8 @@ class _Planner:
         """The statement to stand beside, and whether to stand after it."""
         span = self.module.span
         if function is not None:
-            return next(_whole(self.module, s) for s in function.body if any(span(s).contains(x) for x in spans)), False
+            first = next(i for i, s in enumerate(function.body) if any(span(s).contains(x) for x in spans))
+            return _whole(self.module, function.body[_before_parser(function.body, first)]), False
         body = self.module.tree.body
         direct = [x for x in spans if not self._enclosing(x)]
         first = next(
@@ -182,12 +229,46 @@ class _Planner:
         return _whole(self.module, body[min(first, stop, len(body) - 1)]), False
 
 
+def _inside(node: ast.AST) -> list[ast.expr] | list[ast.stmt]:
+    """The parts of a scope's node that are evaluated inside it."""
+    match node:
+        case ast.FunctionDef(body=body) | ast.AsyncFunctionDef(body=body) | ast.ClassDef(body=body):
+            return body
+        case ast.Lambda(body=value):
+            return [value]
+        case ast.DictComp(key=key, value=value, generators=generators):
+            return [key, value, *_conditions(generators)]
+        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+            return [node.elt, *_conditions(node.generators)]
+    return []
+
+
+def _conditions(generators: list[ast.comprehension]) -> list[ast.expr]:
+    """What a comprehension evaluates inside itself beside its result: all but the first iterable."""
+    later = [generator.iter for generator in generators[1:]]
+    return [*later, *(test for generator in generators for test in generator.ifs)]
+
+
 def _imports(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return True
     if isinstance(statement, ast.Try):
         return any(_imports(s) for s in statement.body)
     return isinstance(statement, ast.If) and any(_imports(s) for s in statement.body)
+
+
+def _before_parser(body: list[ast.stmt], index: int) -> int:
+    """Where the definition of a command line begins that the statement at `index` is a part of."""
+
+    def adds_argument(statement: ast.stmt) -> bool:
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"
+
+    start = index
+    while start and adds_argument(body[start]) and adds_argument(body[start - 1]):
+        start -= 1
+    creates = start and adds_argument(body[start]) and "ArgumentParser" in ast.dump(body[start - 1])
+    return start - 1 if creates else start
 
 
 def _whole(module: Module, statement: ast.stmt) -> Span:
@@ -198,6 +279,11 @@ def _whole(module: Module, statement: ast.stmt) -> Span:
         first = module.span(decorators[0])
         span = Span(first.line, first.column, span.end_line, span.end_column)
     return span
+
+
+def unbound(module: Module) -> set[str]:
+    """Names that a module reads and does not bind, builtins among them."""
+    return {n.id for n in module.of_type(ast.Name) if isinstance(n.ctx, ast.Load) and module.lookup(n) is None}
 
 
 def plan(module: Module, project: Project, edits: list[Edit]) -> Hoisted:

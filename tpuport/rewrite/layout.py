@@ -2,8 +2,6 @@
 
 import libcst as cst
 
-STEP = "    "
-INNER = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace(STEP))
 OUTER = cst.ParenthesizedWhitespace(indent=True)
 
 
@@ -11,50 +9,56 @@ def _code(node: cst.CSTNode) -> str:
     return cst.Module([]).code_for_node(node)
 
 
-def broken(line: cst.SimpleStatementLine, indent: str, width: int) -> cst.SimpleStatementLine:
+def broken(line: cst.SimpleStatementLine, indent: str, unit: str, width: int) -> cst.SimpleStatementLine:
     """`line`, broken if it does not fit: a conditional expression before `if` and `else`, a call between arguments.
 
-    Lines that already span several, or hold several statements, stay as they are.
+    `indent` is the line's own, `unit` one step of it. Lines that already span several, or hold several statements,
+    stay as they are.
     """
+    inner = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace(unit))
     statement = line.body[0]
     value = getattr(statement, "value", None)
     code = _code(cst.SimpleStatementLine(line.body)).rstrip()
-    if len(line.body) != 1 or "\n" in code or len(indent) + len(code) <= width:
+    if len(line.body) != 1 or "\n" in code or _columns(indent) + len(code) <= width:
         return line
     if isinstance(value, cst.IfExp) and not value.lpar:
         parentheses = {
-            "lpar": [cst.LeftParen(whitespace_after=INNER)],
+            "lpar": [cst.LeftParen(whitespace_after=inner)],
             "rpar": [cst.RightParen(whitespace_before=OUTER)],
         }
-        value = _at_keywords(value).with_changes(**parentheses)
+        value = _at_keywords(value, inner).with_changes(**parentheses)
     elif isinstance(value, cst.Call) and value.args:
-        value = _between_arguments(value, width - len(indent) - len(STEP))
+        value = _between_arguments(value, inner, width - _columns(indent + unit))
     else:
         return line
     return line.with_changes(body=[statement.with_changes(value=value)])
 
 
-def _at_keywords(choice: cst.IfExp) -> cst.IfExp:
-    return choice.with_changes(whitespace_before_if=INNER, whitespace_before_else=INNER)
+def _columns(indent: str) -> int:
+    return len(indent.expandtabs(4))
 
 
-def _between_arguments(call: cst.Call, room: int) -> cst.Call:
+def _at_keywords(choice: cst.IfExp, inner: cst.ParenthesizedWhitespace) -> cst.IfExp:
+    return choice.with_changes(whitespace_before_if=inner, whitespace_before_else=inner)
+
+
+def _between_arguments(call: cst.Call, inner: cst.ParenthesizedWhitespace, room: int) -> cst.Call:
     """All arguments on one line of their own if there is room for them, else one a line."""
     last = call.args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     together = _code(call.with_changes(args=[*call.args[:-1], last])).removeprefix(_code(call.func))[1:-1]
-    call = call.with_changes(whitespace_before_args=INNER)
+    call = call.with_changes(whitespace_before_args=inner)
     if len(together) <= room:
         return call.with_changes(args=[*call.args[:-1], last.with_changes(whitespace_after_arg=OUTER)])
-    args = [_fitted(arg, room) for arg in call.args]
+    args = [_fitted(arg, inner, room) for arg in call.args]
     if len(args) == 1:
         closing = args[0].with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=OUTER)
         return call.with_changes(args=[closing])
-    between = cst.Comma(whitespace_after=INNER)
+    between = cst.Comma(whitespace_after=inner)
     closing = args[-1].with_changes(comma=cst.Comma(whitespace_after=OUTER))
     return call.with_changes(args=[*(arg.with_changes(comma=between) for arg in args[:-1]), closing])
 
 
-def _fitted(arg: cst.Arg, room: int) -> cst.Arg:
+def _fitted(arg: cst.Arg, inner: cst.ParenthesizedWhitespace, room: int) -> cst.Arg:
     if isinstance(arg.value, cst.IfExp) and not arg.value.lpar and len(_code(arg)) > room:
-        return arg.with_changes(value=_at_keywords(arg.value))
+        return arg.with_changes(value=_at_keywords(arg.value, inner))
     return arg

@@ -1,5 +1,6 @@
 """The libcst side of rewriting: edits by span become changes of the concrete syntax tree."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -34,8 +35,17 @@ def _span(place: CodeRange) -> Span:
     return Span(place.start.line, place.start.column, place.end.line, place.end.column)
 
 
-def _is_guard(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.If) and node.orelse is None and isinstance(node.test, cst.Call)
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
+
+def _alone(statement: cst.BaseSmallStatement) -> cst.SimpleStatementLine:
+    return cst.SimpleStatementLine([statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])
+
+
+def _split(lines: Sequence[cst.EmptyLine]) -> tuple[list[cst.EmptyLine], list[cst.EmptyLine]]:
+    """Leading lines as blank ones and the rest, which begins with a comment."""
+    blank = list(itertools.takewhile(lambda line: line.comment is None, lines))
+    return blank, list(lines[len(blank) :])
 
 
 @dataclass(slots=True)
@@ -49,6 +59,8 @@ class _Work:
     insertions: dict[Span, list[Insertion]] = field(default_factory=dict)
     rebinds: dict[Span, list[Rebind]] = field(default_factory=dict)
     holes: set[Span] = field(default_factory=set)
+    statements: set[Span] = field(default_factory=set)
+    """Where any of the above concerns a statement as a whole."""
 
     @classmethod
     def of(cls, edits: Sequence[Edit], hoisted: Hoisted, plan: ImportPlan) -> "_Work":
@@ -68,6 +80,7 @@ class _Work:
             work.insertions.setdefault(insertion.anchor, []).append(insertion)
         for moved in plan.rebinds:
             work.rebinds.setdefault(moved.span, []).append(moved)
+        work.statements = {*work.guards, *work.before, *work.removals, *work.insertions, *work.rebinds}
         return work
 
 
@@ -87,6 +100,7 @@ class _Rewriter(cst.CSTTransformer):
         # By id, with the node itself held: an id is taken again once its node is gone.
         self.guards: dict[int, cst.CSTNode] = {}
         self.removed: dict[int, cst.CSTNode] = {}
+        self.new: dict[int, cst.CSTNode] = {}
         self.touched = 0
         self._marks: list[int] = []
 
@@ -119,7 +133,8 @@ class _Rewriter(cst.CSTTransformer):
             return self._line(original_node, updated_node, self.touched > self._marks.pop())
         if isinstance(original_node, cst.BaseCompoundStatement):
             self._marks.pop()
-            return self._inserted(self._whole_span(original_node, span), [updated_node])
+            assert isinstance(updated_node, cst.BaseCompoundStatement)
+            return self._inserted(self._whole_span(original_node, span), updated_node)
         if isinstance(original_node, cst.IndentedBlock | cst.Module):
             return self._block(original_node, updated_node)
         return updated_node
@@ -218,65 +233,70 @@ class _Rewriter(cst.CSTTransformer):
         self, original: cst.SimpleStatementLine, updated: cst.CSTNode, touched: bool
     ) -> "cst.CSTNode | cst.FlattenSentinel[cst.CSTNode]":
         assert isinstance(updated, cst.SimpleStatementLine)
-        going = [span for span in map(self.span, original.body) if span in self.work.removals]
-        self.done.update(span for span in going if span is not None)
-        if going and len(going) == len(original.body):
-            self.removed[id(updated)] = updated
-            return updated
-        if going:
-            pairs = zip(original.body, updated.body, strict=True)
-            body = [new for old, new in pairs if self.span(old) not in self.work.removals]
-            body[-1] = body[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-            return updated.with_changes(body=body)
-        if touched:
-            updated = self._broken(updated)
-        lines = self._small_statements(original, updated.body)
+        lines = self._statements(original, updated.body)
         if lines is None:
-            updated = self._rebound(original, updated)
-            span = self.span(original)
-            return self._inserted(self.span(original.body[0]) or span, [updated])
-        lines[0] = lines[0].with_changes(leading_lines=updated.leading_lines)
-        lines[-1] = _with_trailing(lines[-1], updated.trailing_whitespace)
-        for line in lines:
-            if _is_guard(line):
-                self.guards[id(line)] = line
-        return self._inserted(self.span(original.body[0]), list(lines))
+            return self._broken(updated) if touched else updated
+        own = [index for index, line in enumerate(lines) if id(line) not in self.new]
+        if not own:
+            self.removed[id(updated)] = updated
+            return cst.FlattenSentinel([*lines, updated])
+        lines[own[-1]] = self._same(lines[own[-1]], _with_trailing(lines[own[-1]], updated.trailing_whitespace))
+        blank, rest = _split(updated.leading_lines) if own[0] else ([], updated.leading_lines)
+        lines[own[0]] = self._same(lines[own[0]], lines[own[0]].with_changes(leading_lines=rest))
+        if own[0]:
+            lines[0] = lines[0].with_changes(leading_lines=blank)
+        if touched:
+            lines = [self._broken(line) if isinstance(line, cst.SimpleStatementLine) else line for line in lines]
+        return cst.FlattenSentinel(lines)
 
-    def _small_statements(
+    def _same(self, old: cst.CSTNode, new: Statement) -> Statement:
+        """`new` in place of `old`, marked as that one was."""
+        if id(old) in self.guards:
+            self.guards[id(new)] = new
+        return new
+
+    def _statements(
         self, original: cst.SimpleStatementLine | cst.SimpleStatementSuite, body: Sequence[cst.BaseSmallStatement]
-    ) -> list[cst.SimpleStatementLine | cst.If] | None:
-        """One statement a line, guarded where asked for; None when no statement of the line is."""
+    ) -> list[Statement] | None:
+        """One statement a line, with what is to stand before, around and after each; None if there is no such thing."""
         spans = [self.span(statement) for statement in original.body]
-        if not any(span in self.work.guards for span in spans):
+        if not any(span in self.work.statements for span in spans):
             return None
-        lines: list[cst.SimpleStatementLine | cst.If] = []
+        result: list[Statement] = []
         for span, statement in zip(spans, body, strict=True):
-            line = cst.SimpleStatementLine([statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])
-            if span is not None and span in self.work.guards:
-                self.done.add(span)
+            if span is None or span not in self.work.statements:
+                result.append(_alone(statement))
+                continue
+            self.done.add(span)
+            before, after = self._around(span)
+            result += before
+            if span in self.work.guards:
                 test = self.style.expression(self.work.guards[span])
-                lines.append(cst.If(test, cst.IndentedBlock([line])))
-            else:
-                lines.append(line)
-        return lines
+                guard = cst.If(test, cst.IndentedBlock([_alone(statement)]))
+                self.guards[id(guard)] = guard
+                result.append(guard)
+            elif span not in self.work.removals:
+                result += map(_alone, rebind(statement, self.work.rebinds.get(span, [])))
+            result += after
+        return result
+
+    def _around(self, span: Span) -> tuple[list[Statement], list[Statement]]:
+        """New statements to stand before and after the one at `span`."""
+        insertions = self.work.insertions.get(span, ())
+        before: list[Statement] = [self._hoisted(i, blank=False) for i in insertions if not i.after]
+        if span in self.work.before:
+            before.append(self.style.statement(self.work.before[span]))
+        after = [self._hoisted(i, blank=not n) for n, i in enumerate(i for i in insertions if i.after)]
+        self.new.update({id(line): line for line in (*before, *after)})
+        return before, [*after]
 
     def _suite(self, original: cst.SimpleStatementSuite, updated: cst.CSTNode) -> cst.CSTNode:
-        """`if x: statement` becomes a block when the statement needs a line of its own."""
+        """`if x: statement` becomes a block when a statement of it needs a line of its own."""
         assert isinstance(updated, cst.SimpleStatementSuite)
-        span = self.span(original.body[0])
-        lines = self._small_statements(original, updated.body)
-        removed = all(self.span(statement) in self.work.removals for statement in original.body)
-        if removed:
-            self.done.update(s for s in map(self.span, original.body) if s is not None)
-            return updated.with_changes(body=[cst.Pass()])
-        inserted = self.work.insertions.get(span) if span is not None else None
-        if lines is None and not inserted:
+        lines = self._statements(original, updated.body)
+        if lines is None:
             return updated
-        whole: list[cst.BaseStatement] = [*(lines or [cst.SimpleStatementLine(updated.body)])]
-        if inserted:
-            whole = [*(self._hoisted(i, blank=False) for i in inserted), *whole]
-        header = updated.trailing_whitespace
-        return cst.IndentedBlock(whole, header=header)
+        return cst.IndentedBlock(lines or [_alone(cst.Pass())], header=updated.trailing_whitespace)
 
     def _whole_span(self, node: cst.CSTNode, span: Span | None) -> Span | None:
         """A decorated definition begins at its first decorator."""
@@ -287,16 +307,17 @@ class _Rewriter(cst.CSTTransformer):
         return span
 
     def _inserted(
-        self, span: Span | None, nodes: list[cst.CSTNode]
+        self, span: Span | None, node: cst.BaseCompoundStatement
     ) -> "cst.CSTNode | cst.FlattenSentinel[cst.CSTNode]":
-        insertions = self.work.insertions.get(span, ()) if span is not None else ()
-        before: list[cst.CSTNode] = [self._hoisted(i, blank=False) for i in insertions if not i.after]
-        if span is not None and span in self.work.before:
-            self.done.add(span)
-            before.append(self.style.statement(self.work.before[span]))
-        after = [self._hoisted(i, blank=number == 0) for number, i in enumerate(i for i in insertions if i.after)]
-        whole = [*before, *nodes, *after]
-        return whole[0] if len(whole) == 1 else cst.FlattenSentinel(whole)
+        if span is None or span not in self.work.statements:
+            return node
+        self.done.add(span)
+        before, after = self._around(span)
+        if before:
+            blank, rest = _split(node.leading_lines)
+            before[0] = before[0].with_changes(leading_lines=blank)
+            node = node.with_changes(leading_lines=rest)
+        return cst.FlattenSentinel([*before, node, *after])
 
     def _hoisted(self, insertion: Insertion, *, blank: bool) -> cst.SimpleStatementLine:
         value = self.style.expression(insertion.value)
@@ -305,16 +326,7 @@ class _Rewriter(cst.CSTTransformer):
 
     def _broken(self, line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
         depth = sum(isinstance(node, cst.IndentedBlock) for node in self.stack)
-        return broken(line, self.style.indent * depth, self.style.width)
-
-    def _rebound(self, original: cst.SimpleStatementLine, updated: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
-        span = self.span(original.body[0])
-        rebinds = self.work.rebinds.get(span, []) if span is not None else []
-        if not rebinds:
-            return updated
-        statements = [part for s in updated.body for part in rebind(s, rebinds)]
-        body = [s.with_changes(semicolon=cst.MaybeSentinel.DEFAULT) for s in statements]
-        return updated.with_changes(body=body)
+        return broken(line, self.style.indent * depth, self.style.indent, self.style.width)
 
     def _block(self, original: cst.IndentedBlock | cst.Module, updated: cst.CSTNode) -> cst.CSTNode:
         """Take out removed statements, keep their comments, and join guards that follow one another."""
@@ -364,9 +376,7 @@ def _with_leading(statement: cst.BaseStatement, lines: list[cst.EmptyLine]) -> c
     return statement.with_changes(leading_lines=[*lines, *getattr(statement, "leading_lines", ())])
 
 
-def _with_trailing(
-    line: cst.SimpleStatementLine | cst.If, trailing: cst.TrailingWhitespace
-) -> cst.SimpleStatementLine | cst.If:
+def _with_trailing(line: Statement, trailing: cst.TrailingWhitespace) -> Statement:
     if isinstance(line, cst.SimpleStatementLine):
         return line.with_changes(trailing_whitespace=trailing)
     changed = line.with_deep_changes(line.body.body[-1], trailing_whitespace=trailing)
@@ -384,7 +394,7 @@ def apply(source: str, edits: Sequence[Edit], hoisted: Hoisted, plan: ImportPlan
     rewriter = _Rewriter(work, hoisted, plan, Style.of(wrapper.module, source, torch, width))
     rewriter.positions = dict(wrapper.resolve(PositionProvider))
     text = wrapper.module.visit(rewriter).code
-    wanted = {*work.expressions, *work.guards, *work.removals, *work.before}
+    wanted = {*work.expressions, *work.statements}
     if missing := wanted - rewriter.done:
         span = min(missing)
         raise TpuportError(f"line {span.line}, column {span.column + 1}: the rewriter finds no such expression")

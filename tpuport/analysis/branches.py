@@ -1,0 +1,137 @@
+"""What stands in a branch that a test for CUDA guards: signs of CUDA code that no rule knows, and harmless lines."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from tpuport.analysis.guards import Guards
+from tpuport.analysis.module import Module, dotted
+
+CUDA_CODE = re.compile(
+    r"cuda|cudnn|nccl|nvml|triton|flash_attn|xformers|apex|tensorrt|bitsandbytes|(^|[._])fused_|(^|\.)Fused[A-Z]",
+    re.IGNORECASE,
+)
+"""Names of functions that are taken for CUDA code of some library's or the project's own."""
+
+MOVES_DATA = re.compile(r"(^|[._])(to|move|send|copy|put)(_\w+)?_?cuda$", re.IGNORECASE)
+BUILD_NAMES = re.compile(r"^(WITH|HAS|HAVE)_CUDA$|^CUDA_HOME$|^CUDA(Extension|_EXT)")
+BUILD_TEXT = re.compile(r"WITH_CUDA|CUDA\w*Provider|[-_]gpu\b|\.cu\b|_cuda\.c\b|nvcc")
+CUDA_TEXT = re.compile(r"cuda|gpu|nccl|tensorrt", re.IGNORECASE)
+OUTPUT_CALLS = {"print", "info", "debug", "warning", "warn", "log", "write", "exception", "error", "log_message"}
+"""Functions and methods that only tell people something."""
+
+FILLS = {"update", "append", "extend", "setdefault", "insert", "add"}
+
+
+class Branches:
+    """Looks into the branches of one module; `drafted` are the nodes that some rule has claimed."""
+
+    def __init__(self, module: Module, guards: Guards, drafted: Iterable[ast.AST]) -> None:
+        self.module = module
+        self.guards = guards
+        self.drafted = {node for top in drafted for node in ast.walk(top)}
+
+    # Signs of CUDA code
+
+    def suspects(self) -> Iterator[ast.AST]:
+        """Nodes of the module that look like CUDA code which no rule has claimed."""
+        for call in self.module.of_type(ast.Call):
+            if self._calls_cuda_code(call):
+                yield call
+        for name in self.module.of_type(ast.Name):
+            if BUILD_NAMES.match(name.id):
+                yield name
+        for text in self.module.of_type(ast.Constant):
+            if isinstance(text.value, str) and BUILD_TEXT.search(text.value) and not self.is_told(text):
+                yield text
+        imports: list[ast.Import | ast.ImportFrom] = [
+            *self.module.of_type(ast.Import),
+            *self.module.of_type(ast.ImportFrom),
+        ]
+        yield from (node for node in imports if not _is_common(node))
+
+    def _calls_cuda_code(self, call: ast.Call) -> bool:
+        name = self.module.qualified(call.func) or dotted(call.func)
+        if call.func in self.drafted or call in self.drafted or name.startswith("torch."):
+            return False
+        if not CUDA_CODE.search(name) or MOVES_DATA.search(name):
+            return False
+        return not self._is_defined_here(call.func)
+
+    def _is_defined_here(self, func: ast.expr) -> bool:
+        if not isinstance(func, ast.Name):
+            return False
+        found = self.module.lookup(func)
+        return found is not None and all(isinstance(b.node, ast.FunctionDef | ast.AsyncFunctionDef) for b in found[1])
+
+    def is_told(self, node: ast.AST) -> bool:
+        """Whether a string only tells people something: printed, logged, raised, a docstring or an option's help."""
+        for child, parent in self.module.ancestors(node):
+            match parent:
+                case ast.Raise() | ast.Expr(value=ast.Constant() | ast.JoinedStr()):
+                    return True
+                case ast.Assert(msg=message) if message is child:
+                    return True
+                case ast.keyword(arg="help" | "reason" | "msg" | "desc" | "description"):
+                    return True
+                case ast.Call(func=func) if dotted(func).rpartition(".")[2] in OUTPUT_CALLS:
+                    return True
+                case ast.stmt():
+                    return False
+        return False
+
+    # Harmless lines
+
+    @cached_property
+    def _guarded(self) -> dict[ast.expr, list[ast.AST]]:
+        """For each test, the statements and the arms of conditional expressions that it guards."""
+        found: dict[ast.expr, list[ast.AST]] = {}
+        for node in self.module.nodes:
+            arm = isinstance(node, ast.expr) and isinstance(self.module.parents.get(node), ast.IfExp)
+            if isinstance(node, ast.stmt) or arm:
+                for test in self.guards.cuda_tests(node):
+                    found.setdefault(test, []).append(node)
+        return found
+
+    def is_plain(self, test: ast.expr) -> bool:
+        """Whether a test's branches hold only what means the same on every accelerator: output and plain values."""
+        return all(self._is_plain(node) for node in self._guarded.get(test, []))
+
+    def _is_plain(self, node: ast.AST) -> bool:
+        match node:
+            case ast.Pass() | ast.Break() | ast.Continue() | ast.Raise() | ast.If() | ast.Return(value=None):
+                return True
+            case ast.Expr(value=ast.Call(func=func, args=args, keywords=keywords)):
+                name = dotted(func).rpartition(".")[2]
+                values = [*args, *(keyword.value for keyword in keywords)]
+                return name in OUTPUT_CALLS or (name in FILLS and all(map(self._is_plain, values)))
+            case ast.Expr(value=value):
+                return isinstance(value, ast.Constant)
+            case ast.Assign(value=value) | ast.AugAssign(value=value) | ast.Return(value=ast.expr() as value):
+                return self._is_plain(value)
+            case ast.Constant(value=str(text)):
+                return not CUDA_TEXT.search(text) and text != "cpu"
+            case ast.Constant() | ast.Name():
+                return True
+            case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
+                return all(map(self._is_plain, elements))
+            case ast.Dict(keys=keys, values=values):
+                return all(self._is_plain(part) for part in (*keys, *values) if part is not None)
+            case ast.UnaryOp(operand=operand):
+                return self._is_plain(operand)
+            case ast.BinOp(left=left, right=right):
+                return self._is_plain(left) and self._is_plain(right)
+            case ast.Call(func=ast.Name(id="dict" | "int" | "float" | "len" | "min" | "max"), args=args, keywords=kws):
+                return all(map(self._is_plain, (*args, *(keyword.value for keyword in kws))))
+        return node in self.drafted
+
+
+def _is_common(node: ast.Import | ast.ImportFrom) -> bool:
+    """Whether an import is of torch or of the standard library."""
+    if isinstance(node, ast.ImportFrom):
+        names = ["." if node.level else (node.module or "")]
+    else:
+        names = [alias.name for alias in node.names]
+    return all(name.partition(".")[0] in {"torch", *sys.stdlib_module_names} for name in names)
