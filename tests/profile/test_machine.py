@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,8 @@ def test_verbose_version_names_what_a_bug_report_needs(tmp_path: Path) -> None:
     result = tpuport("--version", "--verbose", cwd=tmp_path)
     assert result.code == 0
     assert [line.split()[0] for line in result.out.splitlines()[:3]] == ["tpuport", "python", "platform"]
+
+
+def test_the_command_line_never_imports_torch(tmp_path: Path) -> None:
+    code = "import tpuport.cli.app, sys; sys.exit(bool({'torch', 'torch_tpu', 'numpy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0

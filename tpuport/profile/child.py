@@ -24,8 +24,11 @@ from tpuport.profile.records import FILE_NAME, Ended, Note, RecordWriter, Starte
 _PR_SET_PDEATHSIG = 1
 
 
-def main(plan_path: str) -> None:
-    """Run the mode that the plan file describes; never returns."""
+def main(plan_path: str, root: str) -> None:
+    """Run the mode that the plan file describes; never returns.
+
+    `root` is the entry that was appended to sys.path so that tpuport could be found; the script must not see it.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     plan = decode(ModePlan, read_json(Path(plan_path)))
     folder = Path(plan.folder)
@@ -39,7 +42,7 @@ def main(plan_path: str) -> None:
         table = _load_device(plan.plan.device)
         stand_ins = _stand_in(plan.plan.device, writer)
         _set_mode(plan.plan.device, plan.mode)
-    _profile(plan, writer, table, stand_ins)
+    _profile(plan, writer, table, stand_ins, root)
 
 
 def _setup_failed(
@@ -93,7 +96,9 @@ def _stand_in(device: Device, writer: RecordWriter) -> object:
     return standins.install(lambda what, how: writer.write(StoodIn(what, how)))
 
 
-def _profile(mode_plan: ModePlan, writer: RecordWriter, table: PluginTable | None, stand_ins: object) -> None:
+def _profile(
+    mode_plan: ModePlan, writer: RecordWriter, table: PluginTable | None, stand_ins: object, root: str
+) -> None:
     import torch
 
     from tpuport.profile.instruments.compilation import ModelCalls, python_stack
@@ -131,6 +136,7 @@ def _profile(mode_plan: ModePlan, writer: RecordWriter, table: PluginTable | Non
     writer.write(Started(torch.__version__, str(accelerator or "cpu"), prefixes))
     steps.install()
     sys.excepthook = sys.__excepthook__
+    del sys.path[len(sys.path) - 1 - sys.path[::-1].index(root)]
     with ScriptEnd(writer, prefixes):
         run_script(plan)
     if not steps.done and steps.calls and steps.optimizers:

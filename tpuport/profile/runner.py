@@ -19,7 +19,7 @@ from tpuport.profile.plan import Device, Mode, ModePlan, Plan
 
 _DUMP_GRACE_S = 2.0
 _DRAIN_GRACE_S = 5.0
-_BOOTSTRAP = "import sys; sys.path.append({root!r}); from tpuport.profile.child import main; main({plan!r})"
+_BOOTSTRAP = "import sys; sys.path.append({root!r}); from tpuport.profile.child import main; main({plan!r}, {root!r})"
 
 
 class ExitKind(StrEnum):

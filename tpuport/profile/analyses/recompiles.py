@@ -88,7 +88,7 @@ def analyse_recompiles(session: Session) -> Recompiles:
 def _add(groups: dict[_Key, _Group], mode: Mode, frames: "_Frames", record: Recompile) -> None:
     guard = frames.decisive_guard(record)
     cause, change = describe(guard)
-    place = frames.place_of_guard(guard) or frames.place(record.frame_id)
+    place = frames.place_of_guard(guard) or frames.place(record.frame_id, record.compile_id)
     key = (place.file if place else "", place.line if place else 0, cause)
     group = groups.setdefault(key, _Group(place, cause))
     group.counts[mode] = group.counts.get(mode, 0) + 1
@@ -119,8 +119,10 @@ class _Frames:
     def __init__(self, run: Run, directory: str) -> None:
         self._places = Places(run.records, directory)
         self._stacks: dict[int, tuple[Frame, ...]] = {}
+        self._versions: dict[tuple[int, int], tuple[Frame, ...]] = {}
         for started in run.records.of(FrameStarted):
             self._stacks.setdefault(started.frame_id, started.stack)
+            self._versions.setdefault((started.frame_id, started.compile_id), started.stack)
         self._parameters = {root.module: root.parameters for root in run.records.of(Root)}
         self._causes: set[tuple[int, str]] = set()
         self._sizes: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
@@ -166,9 +168,9 @@ class _Frames:
 
         return _KEYWORD.sub(r"\1", _POSITIONAL.sub(name, guard))
 
-    def place(self, frame_id: int) -> Place | None:
-        """Return the function's first line, or the user's line that called the model when it is tpuport's wrapper."""
-        return self._places.innermost(self._stacks.get(frame_id, ()))
+    def place(self, frame_id: int, compile_id: int) -> Place | None:
+        """Return the function's first line; for tpuport's wrapper, the user's line that called the model this time."""
+        return self._places.innermost(self._versions.get((frame_id, compile_id), self._stacks.get(frame_id, ())))
 
     def place_of_guard(self, guard: str) -> Place | None:
         """Return the user's line that a guard names as its origin."""
@@ -182,7 +184,7 @@ class _Frames:
     def limits(self) -> list[tuple[Place | None, str]]:
         """Return where the limit of recompilations was reached."""
         return [
-            (self.place(frame.frame_id), (frame.failure_reason or "").strip().splitlines()[0])
+            (self.place(frame.frame_id, frame.compile_id), (frame.failure_reason or "").strip().splitlines()[0])
             for frame in self._compiled.values()
             if frame.failure and _LIMIT.search(frame.failure_reason or "")
         ]

@@ -64,6 +64,7 @@ class ModelCalls:
             torch.nn.Module.__call__ = before
 
     def _make_outermost(self) -> Callable[..., Any]:
+        @functools.wraps(self._module_call)
         def outermost_call(module: torch.nn.Module, /, *arguments: Any, **keywords: Any) -> Any:
             if torch.compiler.is_compiling() or not self._watched(module):
                 return self._module_call(module, *arguments, **keywords)
@@ -106,6 +107,7 @@ class ModelCalls:
         self._writer.write(UserCompile(self._user_frame(frame), tuple(sorted(keywords)), self._compile_models))
 
     def _make_module_compile(self) -> Callable[..., None]:
+        @functools.wraps(torch.nn.Module.compile)
         def module_compile(module: torch.nn.Module, *arguments: Any, **keywords: Any) -> None:
             self._record(sys._getframe(1), keywords)
             if self._compile_models:

@@ -1,5 +1,6 @@
 """The scalars that backward() starts from, step by step."""
 
+import functools
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ class Losses:
         """Watch torch.autograd.backward, which Tensor.backward() calls too."""
         backward = torch.autograd.backward
 
+        @functools.wraps(backward)
         def recorded(tensors: Any, *arguments: Any, **keywords: Any) -> Any:
             first = tensors[0] if isinstance(tensors, tuple | list) and tensors else tensors
             if isinstance(first, torch.Tensor) and first.numel() == 1:

@@ -6,6 +6,7 @@ script ends early. The device is idle at both ends of every step, so a step's ti
 what tpuport does between two steps is in neither.
 """
 
+import functools
 import time
 import weakref
 from collections.abc import Callable
@@ -60,6 +61,7 @@ class Steps:
         """Watch optimizers; model calls are reported through `call_ended`."""
         initialise = torch.optim.Optimizer.__init__
 
+        @functools.wraps(initialise)
         def counted(optimizer: Any, *arguments: Any, **keywords: Any) -> None:
             self.optimizers += 1
             initialise(optimizer, *arguments, **keywords)
