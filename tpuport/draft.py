@@ -3,11 +3,12 @@
 import ast
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import cached_property
 
 from packaging.version import Version
 
 from tpuport.analysis.guards import Guards
-from tpuport.analysis.module import Module
+from tpuport.analysis.module import Module, dotted
 from tpuport.model import Edit, Project, Rule, Safety, Severity
 
 
@@ -42,7 +43,15 @@ class Draft:
     """The torch that the edits need, where it is not the rule's."""
 
 
-@dataclass(eq=False, slots=True)
+SCRIPT_DECORATORS = {
+    "torch.jit.script",
+    "torch.jit.script_method",
+    "torch.jit.export",
+    "torch.jit.script_if_tracing",
+}
+
+
+@dataclass(eq=False)
 class Context:
     """One module and what is known about it and its run."""
 
@@ -52,6 +61,40 @@ class Context:
 
     def __post_init__(self) -> None:
         self.guards = Guards(self.module)
+
+    @cached_property
+    def replaced(self) -> set[str]:
+        """Names of torch.cuda that the file assigns to, or patches by a string."""
+        module = self.module
+        found = {use.name for use in module.uses if isinstance(getattr(use.node, "ctx", None), ast.Store)}
+        for call in module.of_type(ast.Call):
+            function = dotted(call.func).rpartition(".")[2]
+            texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            if function in ("patch", "setattr", "object", "delattr"):
+                owners = [owner for a in call.args if (owner := module.qualified(a)).startswith("torch.cuda")]
+                found.update(text for text in texts if text.startswith("torch.cuda."))
+                found.update(f"{owner}.{text}" for owner in owners for text in texts)
+        return {name for name in found if name.startswith("torch.cuda.")}
+
+    @cached_property
+    def _scripted(self) -> set[ast.AST]:
+        module = self.module
+        calls = [c for c in module.of_type(ast.Call) if module.callee(c) == "torch.jit.script" and c.args]
+        named = {dotted(call.args[0]) for call in calls}
+        functions: list[ast.FunctionDef] = module.of_type(ast.FunctionDef)
+        found: set[ast.AST] = set()
+        for function in functions:
+            marks = {module.qualified(d.func if isinstance(d, ast.Call) else d) for d in function.decorator_list}
+            owner = module.parents[function]
+            bases = {module.qualified(base) for base in owner.bases} if isinstance(owner, ast.ClassDef) else set()
+            forward = bool(calls) and function.name == "forward"
+            if marks & SCRIPT_DECORATORS or "torch.jit.ScriptModule" in bases or function.name in named or forward:
+                found.add(function)
+        return found
+
+    def is_scripted(self, node: ast.AST) -> bool:
+        """Whether TorchScript compiles the function that `node` stands in, as far as this file shows."""
+        return any(parent in self._scripted for _, parent in self.module.ancestors(node))
 
     def has_torch(self, version: str) -> bool:
         """Whether the run's torch floor is at least `version`; an empty version is always there."""

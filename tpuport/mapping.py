@@ -107,6 +107,7 @@ def _guarded(context: Context, draft: Draft, mapping: Mapping, call: ast.Call) -
     elif mapping.guard == "accelerator" and not context.guards.has_accelerator(call):
         if context.module.is_bare(call):
             draft.edits += (GuardStatement(context.module.span(context.module.statement(call)), ACCELERATOR_THERE),)
-        elif mapping.otherwise:
-            draft.edits += (Replace(span, f"{{0}} if {ACCELERATOR_THERE} else {mapping.otherwise}", (span,)),)
+        else:
+            otherwise = mapping.otherwise or "None"
+            draft.edits += (Replace(span, f"{{0}} if {ACCELERATOR_THERE} else {otherwise}", (span,)),)
     return draft

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tpuport.analysis.branches import OUTPUT_CALLS, Branches
 from tpuport.analysis.devices import default_device_kind
-from tpuport.analysis.guards import SKIPS, conditions, ends_block, tests_nccl
+from tpuport.analysis.guards import CUDA_AVAILABLE, SKIPS, conditions, ends_block, tests_nccl
 from tpuport.analysis.module import dotted
 from tpuport.checks.device_comparison import is_mode, subject, type_of_device
 from tpuport.draft import Context, Draft, Role
@@ -53,6 +53,9 @@ class Settlement:
         """All findings of the module, in source order."""
         for draft in self.drafts:
             self._hold_to_floor(draft)
+            self._hold_to_source(draft)
+            if draft.role is Role.BLOCKS:
+                self._guard_output(draft)
         settled: set[int] = set()
         for chain in sorted(self._chains(), key=lambda c: max(map(self._position, c.tests)), reverse=True):
             chain.drafts = [draft for draft in chain.drafts if id(draft) not in settled]
@@ -72,6 +75,20 @@ class Settlement:
             draft.edits = draft.own_guard = ()
             draft.role = Role.BLOCKS
             draft.reason = f"the fix needs torch {needed}, and the floor is {self._floor()}"
+
+    def _hold_to_source(self, draft: Draft) -> None:
+        """Leave what the file itself replaces, and what TorchScript compiles: neither follows a rewrite."""
+        if not draft.edits and not draft.own_guard:
+            return
+        renamed = {edit.old for edit in draft.edits if isinstance(edit, Rename)}
+        if patched := renamed & self.context.replaced:
+            reason = f"the file replaces {min(patched)} itself, so both have to move together"
+        elif self.context.is_scripted(draft.node):
+            reason = "TorchScript compiles this function, which knows neither the accelerator nor variables around it"
+        else:
+            return
+        draft.edits = draft.own_guard = ()
+        draft.role, draft.reason = Role.BLOCKS, reason
 
     def _floor(self) -> str:
         project = self.context.project
@@ -127,8 +144,6 @@ class Settlement:
 
     def _settle(self, chain: Chain) -> bool:
         """Decide one chain; returns whether its tests move."""
-        for draft in chain.with_role(Role.BLOCKS):
-            self._guard_output(draft)
         for draft in chain.with_role(Role.CUDA_ONLY):
             if not draft.own_guard and not draft.edits and draft.reason:
                 draft.role = Role.BLOCKS
@@ -158,6 +173,10 @@ class Settlement:
             return f"line {line} has no counterpart that is certain: {first.message or first.rule.message}"
         if any(map(tests_nccl, chain.tests)):
             return NCCL
+        if CUDA_AVAILABLE in self.context.replaced and any(map(self.context.guards.tests_availability, chain.tests)):
+            return f"the file replaces {CUDA_AVAILABLE} itself, so both have to move together"
+        if any(map(self.context.is_scripted, chain.tests)):
+            return "TorchScript compiles this function, which does not know the accelerator"
         if chain.suspects:
             return f"line {self.module.span(chain.suspects[0]).line} looks like code for CUDA only"
         if not self.context.has_torch(self.availability.min_torch):

@@ -48,6 +48,10 @@ AUTOCAST = {
 BUILTINS = {"str", "print", "isinstance", "len", "repr", "format"}
 
 
+FORMAT = re.compile(r"cuda:\{[^{}]*\}")
+"""A format string that makes a numbered device."""
+
+
 class Index(Enum):
     """Which CUDA device an expression names."""
 
@@ -91,7 +95,7 @@ def cuda_device(module: Module, node: ast.AST) -> CudaDevice | None:
             return CudaDevice(node, index, True) if index else None
         case ast.JoinedStr(values=[first, ast.FormattedValue()]) if _is_text(first, "cuda:"):
             return CudaDevice(node, Index.GIVEN, True)
-        case ast.Call(func=ast.Attribute(value=base, attr="format")) if _is_text(base, "cuda:{}", "cuda:{0}"):
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")) if FORMAT.fullmatch(text):
             return CudaDevice(node, Index.GIVEN, True)
         case ast.BinOp(left=left, op=ast.Add()) if _is_text(left, "cuda:"):
             return CudaDevice(node, Index.GIVEN, True)
@@ -185,6 +189,8 @@ def place(module: Module, node: ast.expr) -> Place:
             return Place.TEXT if _parameter_is_device(module, parent, node) else Place.UNKNOWN
         case ast.Compare():
             return Place.COMPARED
+        case ast.Attribute() if isinstance(module.parents[parent], ast.Compare):
+            return Place.COMPARED
         case ast.Dict():
             return Place.TEXT if _key_says_device(parent, node) else Place.UNKNOWN
         case ast.Return():
@@ -220,6 +226,9 @@ def _argument(module: Module, call: ast.Call, at: int | str) -> Place:
         return Place.TORCH
     if at in DEVICE_KEYWORDS or (isinstance(at, str) and DEVICE_NAME.search(at)):
         return Place.TEXT
+    named = call.args[1] if len(call.args) == 3 and isinstance(call.args[1], ast.Constant) else None
+    if isinstance(call.func, ast.Name) and call.func.id == "getattr" and at == 2 and named is not None:
+        return Place.TEXT if DEVICE_NAME.search(str(named.value)) else Place.UNKNOWN
     if at == "default" and method == "add_argument":
         return Place.TEXT if _option_is_device(call) else Place.UNKNOWN
     return Place.UNKNOWN

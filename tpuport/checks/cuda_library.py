@@ -11,6 +11,7 @@ STAND_INS = {
     "flash_attn": "torch.nn.functional.scaled_dot_product_attention",
     "xformers": "torch.nn.functional.scaled_dot_product_attention",
     "apex": "torch.amp, torch.optim and torch.nn.LayerNorm",
+    "amp_C": "torch.amp and torch.optim",
     "bitsandbytes": "torch.optim; there is no 8-bit counterpart on TPU",
     "transformer_engine": "stock torch.nn layers in bfloat16",
     "cupy": "torch operators",

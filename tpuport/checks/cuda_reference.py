@@ -20,6 +20,12 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         if isinstance(text, str) and PATH.match(text) and not TENSOR_TYPE.match(text):
             reason = f"what takes the place of {text} has to follow the code that it stands for"
             yield Draft(rule, node, Role.BLOCKS, reason=reason)
+    for name in module.of_type(ast.Name):
+        if isinstance(name.ctx, ast.Load) and not module.qualified(name):
+            origins = sorted(o for o in module.possible_origins(name) if o.startswith("torch.cuda."))
+            if origins:
+                message = f"{name.id} is {origins[0]}, or something else, as its imports go"
+                yield Draft(rule, name, Role.BLOCKS, message=message, reason="which of them runs is not known")
     for call in module.of_type(ast.Call):
         if _looks_up(call) and module.qualified(call.args[0]) == "torch":
             yield Draft(rule, call, Role.BLOCKS, reason="what is asked of the module found is not followed")

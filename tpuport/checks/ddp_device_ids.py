@@ -5,21 +5,27 @@ from collections.abc import Iterator
 
 from tpuport.analysis.calls import argument, is_constant
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import Edit, Replace, Rule
+from tpuport.model import Edit, Replace, Rule, Severity
 
 NAMES = ("torch.nn.parallel.DistributedDataParallel", "torch.nn.DistributedDataParallel")
-PARAMETERS = ((1, "device_ids"), (2, "output_device"))
+PARAMETERS: dict[str, tuple[tuple[int | None, str], ...]] = {
+    **dict.fromkeys(NAMES, ((1, "device_ids"), (2, "output_device"))),
+    "torch.distributed.barrier": ((2, "device_ids"),),
+}
+"""Where each callable takes device numbers: by position and by name."""
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every construction that passes device numbers."""
     module = context.module
     for call in module.of_type(ast.Call):
-        if module.callee(call) not in NAMES:
+        callee = module.callee(call)
+        if callee not in PARAMETERS:
+            yield from _unknown(context, rule, call)
             continue
         edits: list[Edit] = []
         settled = False
-        for position, name in PARAMETERS:
+        for position, name in PARAMETERS[callee]:
             value = argument(call, position, name)
             if value is None or is_constant(value, None):
                 continue
@@ -31,6 +37,16 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         if edits:
             yield Draft(rule, call, Role.MOVES, tuple(edits))
         elif settled:
-            for test in (argument(call, position, name) for position, name in PARAMETERS):
+            for test in (argument(call, position, name) for position, name in PARAMETERS[callee]):
                 if isinstance(test, ast.IfExp):
                     yield Draft(rule, test.body, Role.CUDA_ONLY)
+
+
+def _unknown(context: Context, rule: Rule, call: ast.Call) -> Iterator[Draft]:
+    """A draft for device numbers that go to something unknown, a wrapper of the project's own perhaps."""
+    for keyword in call.keywords:
+        settled = isinstance(keyword.value, ast.IfExp) and context.guards.tests_availability(keyword.value.test)
+        parallel = context.module.callee(call).endswith("DataParallel")
+        if keyword.arg == "device_ids" and not is_constant(keyword.value, None) and not settled and not parallel:
+            reason = "what takes them is not known: it has to get None where there is no CUDA"
+            yield Draft(rule, keyword.value, Role.NEUTRAL, reason=reason, severity=Severity.WARNING)

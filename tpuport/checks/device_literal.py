@@ -69,6 +69,8 @@ def _names_accelerator(context: Context, choice: ast.IfExp, node: ast.expr) -> b
 def _compared(context: Context, rule: Rule, device: CudaDevice) -> Draft | None:
     """A comparison that is no known test for CUDA: with a `torch.device`, or with a numbered device."""
     comparison = context.module.parents[outer(context.module, device.node)]
+    if isinstance(comparison, ast.Attribute):
+        comparison = context.module.parents[comparison]
     if compares_with_cuda(comparison) is not None:
         return None
     reason = "compare `.type` with that of the accelerator, and the index apart from it"
@@ -101,7 +103,7 @@ def _not_followed(context: Context, rule: Rule, device: CudaDevice) -> Draft | N
     parent = module.parents[outer(module, device.node)]
     if isinstance(parent, ast.Subscript | ast.Expr) or (isinstance(parent, ast.Dict) and device.node in parent.keys):
         return None
-    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in REFLECTION:
+    if _is_no_device(module, device.node, parent):
         return None
     message = f"{module.text(device.node)} does not visibly reach a device"
     if is_mode(_receiver(module, device.node)):
@@ -109,6 +111,17 @@ def _not_followed(context: Context, rule: Rule, device: CudaDevice) -> Draft | N
         return Draft(rule, device.node, Role.NEUTRAL, severity=Severity.INFO, message=message, reason=reason)
     reason = "where the value goes is not known"
     return Draft(rule, device.node, Role.BLOCKS, severity=Severity.WARNING, message=message, reason=reason)
+
+
+def _is_no_device(module: Module, node: ast.expr, parent: ast.AST) -> bool:
+    """Whether a string is certainly something else: looked up by name, part of a path, an option's destination."""
+    if isinstance(parent, ast.Call):
+        function = dotted(parent.func)
+        return function in REFLECTION or function.endswith("path.join")
+    if isinstance(parent, ast.keyword):
+        return parent.arg == "dest"
+    annotated = (up for _, up in module.ancestors(node) if isinstance(up, ast.Subscript))
+    return any(dotted(up.value).rpartition(".")[2] == "Literal" for up in annotated)
 
 
 def _receiver(module: Module, node: ast.expr) -> str:

@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tpuport.analysis.module import dotted
 from tpuport.checks.tensor_type_alias import DTYPES, aliases, constructor
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Edit, InsertArgument, Replace, Rule, SetArgument, SetAttribute
@@ -38,8 +39,25 @@ def _default_type(context: Context, rule: Rule, node: ast.expr, dtype: str) -> D
 
 
 def _text_draft(context: Context, rule: Rule, node: ast.Constant, dtype: str) -> Draft:
+    comparison = _comparison(context, rule, node, dtype)
+    if comparison is not None:
+        return comparison
     reason = "compare `t.dtype` and `t.device.type` in place of the type's name"
     return _default_type(context, rule, node, dtype) or Draft(rule, node, Role.BLOCKS, reason=reason)
+
+
+def _comparison(context: Context, rule: Rule, node: ast.Constant, dtype: str) -> Draft | None:
+    """`t.type() == "torch.cuda.HalfTensor"`: the same question about dtype and device."""
+    match context.module.parents[node]:
+        case (
+            ast.Compare(
+                left=ast.Call(func=ast.Attribute(value=tensor, attr="type"), args=[], keywords=[]), ops=[ast.Eq()]
+            ) as test
+        ) if dotted(tensor):
+            template = f'{{0}}.dtype == {dtype} and {{0}}.device.type != "cpu"'
+            edit = Replace(context.module.span(test), template, (context.module.span(tensor),))
+            return Draft(rule, test, Role.MOVES, (edit,))
+    return None
 
 
 def _type_draft(context: Context, rule: Rule, node: ast.expr, dtype: str) -> Draft:

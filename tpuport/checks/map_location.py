@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from tpuport.analysis.calls import argument, is_unpacked
+from tpuport.analysis.calls import argument, is_constant, is_unpacked
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Replace, Rule, Severity
 
@@ -21,6 +21,9 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         elif where is None:
             reason = "a checkpoint saved from CUDA loads only with map_location= on a machine without it"
             yield Draft(rule, call, Role.NEUTRAL, severity=Severity.INFO, reason=reason)
+        elif isinstance(where, ast.IfExp) and is_constant(where.body, None) and context.guards.cuda_tests(where.body):
+            reason = "None leaves storages on CUDA, where they were saved from"
+            yield Draft(rule, where.body, Role.BLOCKS, severity=Severity.INFO, reason=reason)
         elif isinstance(where, ast.Lambda) and (moved := _storage_call(where)) is not None:
             if moved.args or moved.keywords:
                 yield Draft(rule, where, Role.BLOCKS, reason="the device that the storage goes to is numbered")

@@ -24,9 +24,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             yield Draft(rule, node, Role.BLOCKS, reason=reason)
     for use in module.uses:
         if use.name == "torch.distributed.is_nccl_available":
-            yield Draft(
-                rule, use.node, Role.BLOCKS, reason="a TPU host has no NCCL; its own backend is the default"
-            )
+            yield Draft(rule, use.node, Role.BLOCKS, reason="a TPU host has no NCCL; its own backend is the default")
         elif use.name == "torch.distributed.Backend.NCCL":
             yield Draft(rule, use.node, Role.BLOCKS, reason="what it is compared with or passed to is not followed")
 
@@ -38,11 +36,8 @@ def _draft(context: Context, rule: Rule, node: ast.Constant) -> Draft:
     arm = module.parents[node]
     if isinstance(arm, ast.IfExp) and arm.body is node and context.guards.tests_availability(arm.test):
         if isinstance(arm.orelse, ast.Constant) and arm.orelse.value in ("gloo", "mpi"):
-            return (
-                Draft(rule, node, Role.CUDA_ONLY, (Replace(module.span(arm.orelse), "None"),))
-                if _is_init(module, value)
-                else Draft(rule, node, Role.BLOCKS, reason="a TPU would take the CPU's backend")
-            )
+            other = "None" if _is_init(module, value) else DEFAULT
+            return Draft(rule, node, Role.CUDA_ONLY, (Replace(module.span(arm.orelse), other),))
         return Draft(rule, node, Role.CUDA_ONLY)
     span = module.span(node)
     if _is_init(module, value):

@@ -136,17 +136,37 @@ def constructor(module: Module, call: ast.Call) -> str:
     if call.keywords or not call.args:
         return ""
     first = call.args[0]
+    parent = module.parents[call]
     if len(call.args) > 1 or isinstance(first, ast.Starred):
         return "torch.empty"
-    if isinstance(first, ast.Name):
-        first = module.only_value(first) or first
-    match first:
+    if isinstance(parent, ast.Attribute) and parent.attr in INITIALISERS:
+        return "torch.empty"
+    kinds = {_argument_kind(module, value) for value in _values(module, first)}
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+INITIALISERS = {"fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_"}
+"""What fills a tensor in place: only a tensor made by its size needs it."""
+
+
+def _values(module: Module, node: ast.expr) -> list[ast.expr]:
+    """The expressions that a name may stand for, where all are written out; else the node itself."""
+    found = module.lookup(node) if isinstance(node, ast.Name) else None
+    values = [binding.value for binding in found[1]] if found else []
+    return [value for value in values if value is not None] if values and None not in values else [node]
+
+
+def _argument_kind(module: Module, node: ast.expr) -> str:
+    match node:
         case ast.Constant(value=int()):
             return "torch.empty"
         case ast.List() | ast.ListComp() | ast.Tuple():
             return "torch.tensor"
         case ast.Call(func=ast.Attribute(attr="size"), args=[]) | ast.Attribute(attr="shape"):
             return "torch.empty"
-        case ast.Call() if module.callee(first).startswith("numpy."):
+        case ast.Call() if module.callee(node).startswith("numpy."):
             return "torch.tensor"
+        case ast.BinOp(left=left, right=right):
+            data = "torch.tensor" in (_argument_kind(module, left), _argument_kind(module, right))
+            return "torch.tensor" if data else ""
     return ""

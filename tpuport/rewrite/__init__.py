@@ -76,12 +76,19 @@ def _apply(module: Module, project: Project, found: Sequence[Finding], width: in
     hoisted = hoist.plan(module, project, edits)
     renames = imports.plan(module, [edit for edit in edits if isinstance(edit, Rename)])
     text = apply(module.source, edits, hoisted, renames, imports.torch_name(module), width)
-    after = Module(text)
+    after = _parsed(text)
     unused = imports.newly_unused(module, after)
     if unused:
         text = drop_imports(text, unused)
-        after = Module(text)
+        after = _parsed(text)
     return import_torch(text) if imports.lacks_torch(after) else text
+
+
+def _parsed(text: str) -> Module:
+    try:
+        return Module(text)
+    except SyntaxError as error:
+        raise TpuportError(f"the rewrite would not parse any more: {error}", hint="please report this file") from error
 
 
 def comments(source: str) -> Counter[str]:

@@ -71,7 +71,7 @@ def plan(module: Module, renames: list[Rename]) -> ImportPlan:
 
 
 def _rebind(module: Module, scope: int, name: str, members: list[Rename], bound: list[Binding]) -> Rebind | None:
-    if len(bound) != 1 or bound[0].kind is not Kind.IMPORT or "." not in bound[0].origin:
+    if len(bound) != 1 or bound[0].kind is not Kind.IMPORT or "." not in bound[0].origin or name in exported(module):
         return None
     origins = {_moved_origin(member, bound[0].origin) for member in members}
     loads = sum(
@@ -84,20 +84,24 @@ def _rebind(module: Module, scope: int, name: str, members: list[Rename], bound:
     return Rebind(module.span(bound[0].node), name, origins.pop())
 
 
-def newly_unused(before: Module, after: Module) -> list[tuple[Span, str]]:
-    """Imports from torch, in `after`, whose names the old text used and the new one does not."""
-    found: list[tuple[Span, str]] = []
-    exported = {
+def exported(module: Module) -> set[object]:
+    """What the module's `__all__` names."""
+    return {
         node.value
-        for module in (before, after)
         for assign in module.of_type(ast.Assign)
         if any(isinstance(target, ast.Name) and target.id == "__all__" for target in assign.targets)
         for node in ast.walk(assign.value)
         if isinstance(node, ast.Constant)
     }
+
+
+def newly_unused(before: Module, after: Module) -> list[tuple[Span, str]]:
+    """Imports from torch, in `after`, whose names the old text used and the new one does not."""
+    found: list[tuple[Span, str]] = []
+    kept = exported(after)
     used_before, used_after = _loaded(before), _loaded(after)
     for name, bindings in after.scope.bindings.items():
-        if name in exported or name in used_after or name not in used_before:
+        if name in kept or name in used_after or name not in used_before:
             continue
         moved = (b for b in bindings if b.kind is Kind.IMPORT and b.origin.startswith("torch."))
         found.extend((after.span(binding.node), name) for binding in moved)

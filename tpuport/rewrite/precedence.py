@@ -45,7 +45,7 @@ def required(parent: cst.CSTNode, child: cst.CSTNode) -> int:
             return _BINARY + 1
         case cst.Await() | cst.Decorator():
             return 9
-        case cst.StarredElement():
+        case cst.StarredElement() | cst.StarredDictElement():
             return 6
     return -1
 
