@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from tpuport.baseline import Entry
 from tpuport.errors import TpuportError
 from tpuport.model import Finding, Outcome, Project, Rule, Safety, Status
 from tpuport.source import project, text
@@ -93,14 +94,20 @@ class Task:
 class Report:
     """What a command has to show: an outcome a file, and `notes` about the run as a whole.
 
-    `hidden` counts findings that were left out as below the severity asked for; `written` tells a migration from its
-    preview.
+    `hidden` counts findings that were left out as below the severity asked for, `known` those of the baseline,
+    `unchanged` those on lines that did not change; `stale` are entries of the baseline that nothing matched.
+    `written` tells a migration from its preview. `fixes` are the safe fixes of a file, for formats that carry them.
     """
 
     outcomes: tuple[Outcome, ...]
     notes: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
     hidden: int = 0
+    known: int = 0
+    unchanged: int = 0
+    stale: tuple[Entry, ...] = ()
     written: bool = False
+    fixes: dict[Path, Outcome] = field(default_factory=dict)
 
     def of(self, *statuses: Status) -> tuple[Outcome, ...]:
         """Outcomes that ended in one of `statuses`."""
@@ -112,9 +119,22 @@ class Report:
         return tuple((outcome.path, finding) for outcome in self.outcomes for finding in outcome.findings)
 
     @property
+    def ignored(self) -> tuple[tuple[Path, Finding], ...]:
+        """Every finding that a comment ignores, with its file."""
+        return tuple((outcome.path, finding) for outcome in self.outcomes for finding in outcome.ignored)
+
+    @property
     def fixed(self) -> tuple[tuple[Path, Finding], ...]:
         """Every finding that is rewritten, with its file."""
         return tuple((outcome.path, finding) for outcome in self.outcomes for finding in outcome.fixed)
+
+
+class Facts(NamedTuple):
+    """What one file says about the run as a whole; see `Project`."""
+
+    cuda_methods: tuple[str, ...]
+    sets_visible_devices: bool
+    selects_device: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +150,7 @@ class Survey:
 def survey(found: Iterable[Path | Outcome], max_size: int = text.MAX_SIZE) -> Survey:
     """Read every file once: settle those with nothing to match, and gather what the rules must know of all of them."""
     items: list[Path | Outcome] = []
-    methods: set[str] = set()
-    sets_visible_devices = selects_device = False
+    facts: list[Facts] = []
     for item in found:
         if isinstance(item, Outcome):
             items.append(item)
@@ -140,15 +159,28 @@ def survey(found: Iterable[Path | Outcome], max_size: int = text.MAX_SIZE) -> Su
             raw = text.read_bytes(item, max_size)
             if is_candidate(raw):
                 items.append(item)
-                methods.update(project.cuda_methods(raw))
-                sets_visible_devices = sets_visible_devices or project.sets_visible_devices(raw)
-                selects_device = selects_device or project.selects_device(raw)
+                facts.append(look(raw))
             else:
                 text.decode(raw, item)
                 items.append(Outcome(item, Status.UNCHANGED))
         except text.Unreadable as error:
             items.append(error.outcome)
-    return Survey(tuple(items), tuple(sorted(methods)), sets_visible_devices, selects_device)
+    return together(items, facts)
+
+
+def look(raw: bytes) -> Facts:
+    """What one file's bytes say about the run."""
+    return Facts(tuple(project.cuda_methods(raw)), project.sets_visible_devices(raw), project.selects_device(raw))
+
+
+def together(items: Sequence[Path | Outcome], facts: Sequence[Facts]) -> Survey:
+    """A run's files with what all of their facts come to."""
+    return Survey(
+        tuple(items),
+        tuple(sorted({method for fact in facts for method in fact.cuda_methods})),
+        any(fact.sets_visible_devices for fact in facts),
+        any(fact.selects_device for fact in facts),
+    )
 
 
 def is_candidate(raw: bytes) -> bool:
@@ -174,14 +206,14 @@ def run(items: Sequence[Path | Outcome], task: Task, jobs: int = 0) -> Iterator[
             yield item if isinstance(item, Outcome) else next(settled)
 
 
-def settle(path: Path, task: Task) -> Outcome:
-    """What one file comes to."""
+def settle(path: Path, task: Task, raw: bytes | None = None) -> Outcome:
+    """What one file comes to; `raw` is its content where that is not to be read from the file."""
     collecting = gc.isenabled()
     gc.disable()  # a syntax tree is many objects and no garbage: collections while it grows cost half the time
     try:
         with _time_limit(task.time_limit), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python's remarks on the user's literals and escapes
-            return _settle(path, task)
+            return _settle(path, task, raw)
     except _TookTooLong:
         return Outcome(path, Status.FAILED, f"took longer than {task.time_limit:g} s (time-limit in the settings)")
     finally:
@@ -189,11 +221,11 @@ def settle(path: Path, task: Task) -> Outcome:
             gc.enable()
 
 
-def _settle(path: Path, task: Task) -> Outcome:
+def _settle(path: Path, task: Task, raw: bytes | None) -> Outcome:
     try:
         from tpuport import match  # only once there is a file to match
 
-        source = text.read(path, task.max_size).text
+        source = (text.read(path, task.max_size) if raw is None else text.decode(raw, path)).text
         rules = _rules_for(path, task)
         everything = match.findings(source, task.project, rules)
         findings = tuple(finding for finding in everything if finding.ignored is None)

@@ -14,7 +14,7 @@ train.py:4:6: TPU102 half-call message [unsafe]
 
 
 def test_findings_are_lines_and_exit_1(tpuport: Command, project: Path) -> None:
-    done = tpuport("lint", ".")
+    done = tpuport("lint", ".", "--format", "concise")
     assert (done.code, done.out, done.err) == (1, TEXT, "")
     assert not (project / ".git/index.lock").exists()
 
@@ -75,7 +75,7 @@ def test_json_has_every_part(tpuport: Command, project: Path) -> None:
     assert [finding["fixable"] for finding in content["findings"]] == [True, False, True]
     assert content["failures"] == [{"file": "broken.py", "reason": "syntax error, line 1: '(' was never closed"}]
     assert content["skipped"] == [{"file": "n.ipynb", "reason": "notebooks are not migrated yet"}]
-    assert content["summary"] == {"files": 5, "findings": 3, "hidden": 1}
+    assert content["summary"] == {"files": 5, "findings": 3, "hidden": 1, "known": 0, "unchanged": 0, "ignored": 0}
 
 
 def test_a_file_that_fails_is_named_and_the_others_are_linted(tpuport: Command, project: Path) -> None:
@@ -155,8 +155,9 @@ def test_colour_is_for_terminals(tpuport: Command, project: Path, monkeypatch: p
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert "\x1b[" in tpuport("lint", ".").out
+    assert "\x1b[" in tpuport("lint", ".", "--statistics").out
     monkeypatch.setenv("NO_COLOR", "1")
-    assert tpuport("lint", ".").out == TEXT
+    assert tpuport("lint", ".", "--format", "concise").out == TEXT
 
 
 def test_many_files_go_to_workers(tpuport: Command, project: Path) -> None:

@@ -33,6 +33,7 @@ def migrate(
     allow_dirty: Annotated[
         bool, typer.Option("--allow-dirty", help="Also change files with work that git could not bring back.")
     ] = False,
+    force_exclude: tree.ForceExclude = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if work is left for a person.")] = False,
     rules: tree.Rules = None,
     jobs: tree.Jobs = 0,
@@ -48,7 +49,7 @@ def migrate(
     from tpuport.engine import Report
     from tpuport.output import formats
 
-    render = formats.chosen(formats.MIGRATE, "json" if json else format_)
+    render = formats.migrate("json" if json else format_)
     if diff and (json or format_ != "text"):
         raise UsageError("--diff prints a diff, which --format cannot change", hint="save it with --patch FILE instead")
     run = tree.gather(
@@ -59,6 +60,7 @@ def migrate(
         rules=rules,
         fix=True,
         unsafe=unsafe,
+        force_exclude=force_exclude,
         debug=bool(context.find_root().params.get("debug")),
     )
     outcomes = list(run.settled(jobs))

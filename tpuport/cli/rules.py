@@ -18,7 +18,7 @@ def rules(
     from tpuport.cli.streams import sheet
     from tpuport.output import formats
 
-    form = formats.chosen(formats.RULES, "json" if json else format_)
+    form = formats.rules("json" if json else format_)
     known = catalog.load(directories or (), examples=True)
     if code:
         form.one(known.get(code), sheet())

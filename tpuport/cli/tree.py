@@ -10,6 +10,7 @@ import typer
 from tpuport.model import Outcome, Project, Rule
 
 if TYPE_CHECKING:
+    from tpuport.catalog import Catalog
     from tpuport.config import Config
     from tpuport.engine import Task
     from tpuport.source.torch_floor import Floor
@@ -32,6 +33,9 @@ MinTorch = Annotated[
 Rules = Annotated[list[Path] | None, typer.Option("--rules", metavar="DIR", help="A folder of further rules.")]
 Jobs = Annotated[int, typer.Option("--jobs", min=0, help="Worker processes; 0: one for each core.")]
 Format = Annotated[str, typer.Option("--format", help="Output format: text or json.")]
+ForceExclude = Annotated[
+    bool, typer.Option("--force-exclude", help="Leave out excluded files even where they are given as PATH.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 
 
@@ -39,10 +43,16 @@ Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 class Tree:
     """A run that is ready to go."""
 
-    root: Path
+    settings: "Config"
+    known: "Catalog"
     items: tuple[Path | Outcome, ...]
     task: "Task"
     notes: tuple[str, ...]
+
+    @property
+    def root(self) -> Path:
+        """The project's top directory."""
+        return self.settings.root
 
     def settled(self, jobs: int) -> Iterator[Outcome]:
         """Outcomes in order, with progress on stderr."""
@@ -62,23 +72,29 @@ def gather(
     fix: bool = False,
     unsafe: bool = False,
     require_reason: bool = False,
+    force_exclude: bool = False,
+    given: bytes | None = None,
     debug: bool = False,
 ) -> Tree:
     """Read settings and rules, find the files and look at each once.
 
-    `select` replaces that of the settings, `ignore` and `rules` add to theirs. Raises UsageError and ConfigError.
+    `select` replaces that of the settings, `ignore` and `rules` add to theirs. `given` is the content of the one PATH,
+    where it is not to be read from disk. Raises UsageError and ConfigError.
     """
     from tpuport import catalog, config, engine, suppress
-    from tpuport.source.discover import discover
+    from tpuport.source.discover import discover, is_excluded
 
     settings = config.load(paths[0])
     known = catalog.load([*settings.rules, *(rules or ())])
     chosen = known.select(_split(select) or settings.select, [*settings.ignore, *_split(ignore)])
     if not (require_reason or settings.require_reason):
         chosen = tuple(rule for rule in chosen if rule.name != suppress.WITHOUT_REASON)
-    found = discover(paths, settings.root, settings.exclude)
     floor = _floor(settings, paths[0], min_torch)
-    survey = engine.survey(found, settings.max_file_size)
+    if given is None:
+        found = discover(paths, settings.root, settings.exclude, force=force_exclude)
+        survey = engine.survey(found, settings.max_file_size)
+    else:
+        survey = engine.together([], [engine.look(given)])
     task = engine.Task(
         rules=chosen,
         project=Project(
@@ -101,7 +117,10 @@ def gather(
         time_limit=settings.time_limit,
         debug=debug,
     )
-    return Tree(settings.root, survey.items, task, _floor_notes(floor, chosen))
+    items = survey.items
+    if given is not None and not (force_exclude and is_excluded(paths[0], settings.root, settings.exclude)):
+        items = (engine.settle(paths[0], task, given),)
+    return Tree(settings, known, items, task, _floor_notes(floor, chosen))
 
 
 def _split(codes: Sequence[str] | None) -> list[str]:

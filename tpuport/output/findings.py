@@ -23,6 +23,11 @@ def line(path: Path, finding: Finding) -> Line:
     return pieces
 
 
+def sentence(finding: Finding) -> str:
+    """The message, with the reason why there is no fix where there is one."""
+    return f"{finding.message}: {finding.reason}" if finding.reason else finding.message
+
+
 def unread(report: Report) -> list[Line]:
     """One line for each file that was skipped or failed."""
     styles = {Status.SKIPPED: "yellow", Status.FAILED: "bold red"}

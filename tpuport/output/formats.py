@@ -1,16 +1,26 @@
-"""Every output format by name, a table a command; a new format is a module and a line here."""
+"""Every output format by name, a table a command; a new format is a module and a line here.
+
+A format's module is imported when it is asked for.
+"""
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
 
 from tpuport.engine import Report
 from tpuport.errors import UsageError
 from tpuport.model import Rule
-from tpuport.output import lint_json, lint_text, migrate_json, migrate_text, rules_json, rules_text
 from tpuport.output.style import Sheet
 
-Format = TypeVar("Format")
+Render = Callable[[Report, Sheet], None]
+
+
+class LintFormat(NamedTuple):
+    """How lint's report is written, and whether the format carries what the fixes would make of the files."""
+
+    render: Render
+    wants_fixes: bool = False
 
 
 class RuleFormat(NamedTuple):
@@ -20,24 +30,50 @@ class RuleFormat(NamedTuple):
     one: Callable[[Rule, Sheet], None]
 
 
-LINT: dict[str, Callable[[Report, Sheet], None]] = {
-    "text": lint_text.render,
-    "json": lint_json.render,
+LINT = {
+    "text": "lint_text",
+    "concise": "lint_concise",
+    "json": "lint_json",
+    "sarif": "lint_sarif",
+    "github": "lint_github",
+    "gitlab": "lint_gitlab",
+    "junit": "lint_junit",
 }
-MIGRATE: dict[str, Callable[[Report, Sheet], None]] = {
-    "text": migrate_text.render,
-    "json": migrate_json.render,
-}
-RULES = {
-    "text": RuleFormat(rules_text.render_list, rules_text.render_rule),
-    "json": RuleFormat(rules_json.render_list, rules_json.render_rule),
-}
+STATISTICS = {"text": "render_text", "concise": "render_text", "json": "render_json"}
+MIGRATE = {"text": "migrate_text", "json": "migrate_json"}
+RULES = {"text": "rules_text", "json": "rules_json"}
+_WITH_FIXES = ("sarif",)
 
 
-def chosen(formats: Mapping[str, Format], name: str) -> Format:
-    """The format called `name`. Raises UsageError naming the valid ones."""
+def lint(name: str, *, statistics: bool = False) -> LintFormat:
+    """The format of lint called `name`; with `statistics`, the one that counts. Raises UsageError."""
+    module = LINT[_known(LINT, name)]
+    if statistics:
+        if name not in STATISTICS:
+            raise UsageError(f"--statistics: not with --format {name}", hint=f"valid formats: {', '.join(STATISTICS)}")
+        return LintFormat(getattr(_module("lint_statistics"), STATISTICS[name]))
+    return LintFormat(_module(module).render, name in _WITH_FIXES)
+
+
+def migrate(name: str) -> Render:
+    """The format of migrate called `name`. Raises UsageError."""
+    render: Render = _module(MIGRATE[_known(MIGRATE, name)]).render
+    return render
+
+
+def rules(name: str) -> RuleFormat:
+    """The format of the rules called `name`. Raises UsageError."""
+    module = _module(RULES[_known(RULES, name)])
+    return RuleFormat(module.render_list, module.render_rule)
+
+
+def _module(name: str) -> Any:
+    return import_module(f"tpuport.output.{name}")
+
+
+def _known(formats: Iterable[str], name: str) -> str:
     if name in formats:
-        return formats[name]
+        return name
     near = difflib.get_close_matches(name, formats, 1)
     raise UsageError(
         f"--format: unknown format {name!r}" + (f": did you mean {near[0]}?" if near else ""),

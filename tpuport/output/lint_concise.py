@@ -1,32 +1,64 @@
-"""Lint findings as lines for people, and for the tools that read `path:line:column: message`."""
+"""Lint findings a line each, for the tools that read `path:line:column: message`."""
 
+from collections.abc import Iterator
+
+from tpuport.baseline import Entry
 from tpuport.engine import Report
 from tpuport.model import Safety, Status
 from tpuport.output import findings
 from tpuport.output.style import Line, Sheet, count, write
 
+_STALE_SHOWN = 10
+
 
 def render(report: Report, sheet: Sheet) -> None:
     """Write each finding, each file that was not linted, and a summary."""
-    lines = [findings.line(path, finding) for path, finding in report.findings]
-    lines += findings.unread(report)
-    lines += [[("note", "bold"), (f": {note}", "")] for note in report.notes]
-    lines.append(_summary(report))
-    write(sheet, lines)
+    write(sheet, [*(findings.line(path, finding) for path, finding in report.findings), *rest(report)])
 
 
-def _summary(report: Report) -> Line:
+def rest(report: Report) -> Iterator[Line]:
+    """What comes after the findings: files that were not linted, stale entries, notes, and the summary."""
+    yield from findings.unread(report)
+    yield from _stale(report)
+    yield from ([("note", "bold"), (f": {note}", "")] for note in report.notes)
+    yield summary(report)
+
+
+def _stale(report: Report) -> Iterator[Line]:
+    if not report.stale:
+        return
+    total = sum(entry.count for entry in report.stale)
+    are = "is" if total == 1 else "are"
+    yield [("note", "bold"), (f": {count(total, 'finding')} of the baseline {are} fixed; --write-baseline drops:", "")]
+    yield from ([(f"  {_entry(entry)}", "dim")] for entry in report.stale[:_STALE_SHOWN])
+    if len(report.stale) > _STALE_SHOWN:
+        yield [(f"  and {len(report.stale) - _STALE_SHOWN} more", "dim")]
+
+
+def _entry(entry: Entry) -> str:
+    times = f" ({entry.count} times)" if entry.count > 1 else ""
+    return f"{entry.file}: {entry.mark.code} {entry.mark.line}{times}"
+
+
+def summary(report: Report) -> Line:
+    """One line that counts the findings and says of what."""
     shown = report.findings
     checked = len(report.outcomes) - len(report.of(Status.SKIPPED, Status.FAILED))
-    rest = [f"{count(checked, 'file')} checked"]
+    parts = [f"{count(checked, 'file')} checked"]
     if failed := report.of(Status.FAILED):
-        rest.append(f"{len(failed)} failed")
+        parts.append(f"{len(failed)} failed")
     if skipped := report.of(Status.SKIPPED):
-        rest.append(f"{len(skipped)} skipped")
+        parts.append(f"{len(skipped)} skipped")
     if report.hidden:
-        rest.append(f"{count(report.hidden, 'finding')} below the severity shown")
+        parts.append(f"{count(report.hidden, 'finding')} below the severity shown")
+    if report.known:
+        parts.append(f"{report.known} in the baseline")
+    if report.unchanged:
+        parts.append(f"{report.unchanged} on unchanged lines")
+    if report.ignored:
+        parts.append(f"{len(report.ignored)} ignored by comments")
     if not shown:
-        return [("No findings", "bold" if failed else "bold green"), (f"; {', '.join(rest)}.", "")]
+        return [("No findings", "bold" if failed else "bold green"), (f"; {', '.join(parts)}.", "")]
     files = len({path for path, _ in shown})
     safe = sum(finding.fixable and finding.safety is Safety.SAFE for _, finding in shown)
     unsafe = sum(finding.fixable and finding.safety is not Safety.SAFE for _, finding in shown)
@@ -34,4 +66,4 @@ def _summary(report: Report) -> Line:
     fixes += [f"{unsafe} with `tpuport migrate --unsafe`"] if unsafe else []
     fixable = f" ({', '.join(fixes)})" if fixes else ""
     head = f"{count(len(shown), 'finding')} in {count(files, 'file')}"
-    return [(head, "bold"), (f"{fixable}; {', '.join(rest)}.", "")]
+    return [(head, "bold"), (f"{fixable}; {', '.join(parts)}.", "")]

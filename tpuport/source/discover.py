@@ -61,13 +61,15 @@ EXCLUDED = frozenset(
 """Directory names that are not entered, unless one of them is given as PATH."""
 
 
-def discover(paths: Sequence[Path], root: Path, exclude: Sequence[str] = ()) -> list[Path | Outcome]:
+def discover(
+    paths: Sequence[Path], root: Path, exclude: Sequence[str] = (), *, force: bool = False
+) -> list[Path | Outcome]:
     """Files to read, and Outcomes of what is named but not read, below `paths`.
 
-    A file that is given as such is always taken; directories are searched for Python files that their .gitignore files,
-    `EXCLUDED` and `exclude` (gitignore patterns relative to `root`) leave. Symbolic links are followed only inside
-    `root` or the PATH they were found under. Raises UsageError for a path that does not exist, or where there is no
-    Python file.
+    A file that is given as such is taken, whatever is excluded, unless `force`; directories are searched for Python
+    files that their .gitignore files, `EXCLUDED` and `exclude` (gitignore patterns relative to `root`) leave. Symbolic
+    links are followed only inside `root` or the PATH they were found under. Raises UsageError for a path that does not
+    exist, or where there is no Python file.
     """
     missing = [path for path in paths if not os.path.lexists(path)]
     if missing:
@@ -77,6 +79,8 @@ def discover(paths: Sequence[Path], root: Path, exclude: Sequence[str] = ()) -> 
         )
     found: list[Path | Outcome] = []
     seen: set[str] = set()
+    if force:
+        paths = [path for path in paths if not is_excluded(path, root, exclude)]
     for path in paths:
         top = Path(os.path.realpath(root))
         walk = _Walk(top, _excluder(top, exclude))
@@ -88,9 +92,24 @@ def discover(paths: Sequence[Path], root: Path, exclude: Sequence[str] = ()) -> 
             if real not in seen:
                 seen.add(real)
                 found.append(item)
-    if not any(isinstance(item, Path) or item.status is Status.FAILED for item in found):
+    if paths and not any(isinstance(item, Path) or item.status is Status.FAILED for item in found):
         _nothing(paths, found)
     return found
+
+
+def is_excluded(path: Path, root: Path, exclude: Sequence[str] = ()) -> bool:
+    """Whether a search of `root` would leave `path` out: it, or a directory above it, is excluded or ignored by git."""
+    top = Path(os.path.realpath(root))
+    real = Path(os.path.realpath(path.parent)) / path.name
+    inside = [item for item in (real, *real.parents) if item.is_relative_to(top) and item != top]
+    ignores = [*_ignores_above(real.parent), *_ignore_file(str(real.parent / ".gitignore"), str(real.parent))]
+    excluded = _excluder(top, exclude)
+    return any(
+        (item.name in EXCLUDED and (item != real or item.is_dir()))
+        or _ignored(str(item), item != real or item.is_dir(), ignores)
+        or _ignored(str(item), item != real or item.is_dir(), excluded)
+        for item in inside
+    )
 
 
 def _nothing(paths: Sequence[Path], found: Sequence[Path | Outcome]) -> None:

@@ -71,9 +71,15 @@ def _dirty(top: Path) -> Iterator[str]:
 
 
 def _git(top: Path, *arguments: str) -> list[str]:
+    return [os.fsdecode(name) for name in output(top, *arguments).split(b"\0") if name]
+
+
+def output(top: Path, *arguments: str) -> bytes:
+    """What git prints. Raises TpuportError if it fails, and FileNotFoundError where it is not installed."""
     environment = {key: value for key, value in os.environ.items() if key not in _INHERITED}
     # A file-system monitor is a program that the repository's own configuration names: never start it.
-    command = ["git", "-c", "core.fsmonitor=false", "--no-optional-locks", "-C", str(top), *arguments]
+    settings = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+    command = ["git", *settings, "--no-optional-locks", "-C", str(top), *arguments]
     done = subprocess.run(command, capture_output=True, env=environment, stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()
@@ -81,4 +87,4 @@ def _git(top: Path, *arguments: str) -> list[str]:
             f"git {arguments[0]} failed in {top}: {said}",
             hint="make git work there, or pass --allow-dirty to write without its safety net",
         )
-    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+    return done.stdout

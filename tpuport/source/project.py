@@ -4,6 +4,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator
+from functools import lru_cache
 
 CUDA_METHOD = re.compile(rb"\bdef\s+cuda\s*\(")
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
@@ -46,14 +47,16 @@ def _selects(node: ast.AST) -> bool:
     return False
 
 
-def _walk(raw: bytes) -> Iterator[ast.AST]:
+@lru_cache(maxsize=1)
+def _walk(raw: bytes) -> tuple[ast.AST, ...]:
+    """Every node of a file's tree, none if it does not parse; the questions about one file share one parse."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(raw)
     except _UNPARSABLE:
-        return iter(())
-    return ast.walk(tree)
+        return ()
+    return tuple(ast.walk(tree))
 
 
 def _sets(node: ast.AST) -> bool:
