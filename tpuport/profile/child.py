@@ -103,6 +103,7 @@ def _profile(
 
     from tpuport.profile.instruments.compilation import ModelCalls, python_stack
     from tpuport.profile.instruments.dynamo import DynamoTrace
+    from tpuport.profile.instruments.locks import wait_before_holding_the_lock
     from tpuport.profile.instruments.losses import Losses
     from tpuport.profile.instruments.programs import Programs
     from tpuport.profile.instruments.script import ScriptEnd, run_script, watch_os_exit
@@ -113,7 +114,10 @@ def _profile(
     plan, mode = mode_plan.plan, mode_plan.mode
     prefixes = library_prefixes()
     leave = watch_os_exit(writer, prefixes)
-    programs = Programs(table, writer) if table is not None else None
+    programs = None
+    if table is not None:
+        programs = Programs(table, writer)
+        wait_before_holding_the_lock()
     trace = DynamoTrace(writer)
     trace.install()
     losses = Losses()
