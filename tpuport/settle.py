@@ -337,7 +337,7 @@ class Settlement:
             return Severity.ERROR
         if self.context.guards.knows_accelerators(test) and not chain.drafts:
             return Severity.INFO
-        if chain.with_role(Role.CUDA_ONLY) and not chain.with_role(Role.BLOCKS):
+        if chain.drafts and not chain.with_role(Role.BLOCKS) and not chain.with_role(Role.MOVES):
             return Severity.INFO
         return Severity.INFO if self._has_fallback(test) and chain.drafts else Severity.WARNING
 

@@ -123,6 +123,8 @@ class Branches:
                 return self._is_plain(operand)
             case ast.BinOp(left=left, right=right):
                 return self._is_plain(left) and self._is_plain(right)
+            case ast.Call(func=ast.Attribute(value=base, attr="join" | "format"), args=args, keywords=[]):
+                return all(map(self._is_plain, args)) and isinstance(base, ast.Constant | ast.Name | ast.Attribute)
             case ast.Call(func=ast.Name(id="dict" | "int" | "float" | "len" | "min" | "max"), args=args, keywords=kws):
                 return all(map(self._is_plain, (*args, *(keyword.value for keyword in kws))))
         return node in self.drafted
