@@ -102,7 +102,7 @@ def test_a_survey_settles_files_with_nothing_to_match(tmp_path: Path) -> None:
         "select.py",
     }
     assert found.cuda_methods == ("Net",)
-    assert found.sets_visible_devices
+    assert found.defers_cuda
     assert found.selects_device
 
 

@@ -57,6 +57,16 @@ CANDIDATE = (
     b"torch.tpu",
     b'"tpu',
     b"'tpu",
+    b".weight = ",
+    b"xformers",
+    b"flash_attn",
+    b"bitsandbytes",
+    b"transformer_engine",
+    b"deepspeed",
+    b"tensorrt",
+    b"pynvml",
+    b"cupy",
+    b"amp_C",
 )
 """A file without any of these bytes holds nothing that a rule could match, and is not parsed.
 
@@ -133,8 +143,9 @@ class Facts(NamedTuple):
     """What one file says about the run as a whole; see `Project`."""
 
     cuda_methods: tuple[str, ...]
-    sets_visible_devices: bool
+    defers_cuda: bool
     selects_device: bool
+    imported_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +154,9 @@ class Survey:
 
     items: tuple[Path | Outcome, ...]
     cuda_methods: tuple[str, ...] = ()
-    sets_visible_devices: bool = False
+    defers_cuda: bool = False
     selects_device: bool = False
+    imported_names: tuple[str, ...] = ()
 
 
 def survey(found: Iterable[Path | Outcome], max_size: int = text.MAX_SIZE) -> Survey:
@@ -170,7 +182,12 @@ def survey(found: Iterable[Path | Outcome], max_size: int = text.MAX_SIZE) -> Su
 
 def look(raw: bytes) -> Facts:
     """What one file's bytes say about the run."""
-    return Facts(tuple(project.cuda_methods(raw)), project.sets_visible_devices(raw), project.selects_device(raw))
+    return Facts(
+        tuple(project.cuda_methods(raw)),
+        project.defers_cuda(raw),
+        project.selects_device(raw),
+        tuple(project.imported_names(raw)),
+    )
 
 
 def together(items: Sequence[Path | Outcome], facts: Sequence[Facts]) -> Survey:
@@ -178,8 +195,9 @@ def together(items: Sequence[Path | Outcome], facts: Sequence[Facts]) -> Survey:
     return Survey(
         tuple(items),
         tuple(sorted({method for fact in facts for method in fact.cuda_methods})),
-        any(fact.sets_visible_devices for fact in facts),
+        any(fact.defers_cuda for fact in facts),
         any(fact.selects_device for fact in facts),
+        tuple(sorted({name for fact in facts for name in fact.imported_names})),
     )
 
 

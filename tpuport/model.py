@@ -251,7 +251,9 @@ class Project:
     floor_source: str = ""
     cuda_methods: tuple[str, ...] = ()
     """Classes of the run that define a method named `cuda`."""
-    sets_visible_devices: bool = False
-    """Whether any file of the run sets CUDA_VISIBLE_DEVICES: then nothing may ask for the device at import."""
+    defers_cuda: bool = False
+    """Whether a file of the run sets CUDA_VISIBLE_DEVICES or forks: then nothing may ask for the device at import."""
     selects_device: bool = False
     """Whether any file of the run changes the current CUDA device: then `cuda:0` and `cuda` may differ."""
+    imported_names: tuple[str, ...] = ()
+    """Names of torch.cuda that files of the run import from one another: what they mean there must not change."""

@@ -16,7 +16,7 @@ RULES = catalog.load().rules
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape["name"])
 def test_shape(shape: dict[str, Any]) -> None:
-    project = Project("2.11", sets_visible_devices=shape.get("sets_visible_devices", False))
+    project = Project("2.11", defers_cuda=shape.get("defers_cuda", False))
     done = rewrite(shape["before"], project, RULES)
     assert done.text == shape.get("after", shape["before"])
     left = [f"{finding.span.line} {finding.code} {finding.severity}" for finding in done.remaining]

@@ -30,7 +30,7 @@ def test_classes_with_their_own_cuda_method(source: str, names: list[str]) -> No
     ],
 )
 def test_visible_devices_are_set(source: str) -> None:
-    assert project.sets_visible_devices(source.encode())
+    assert project.defers_cuda(source.encode())
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_visible_devices_are_set(source: str) -> None:
     ],
 )
 def test_visible_devices_are_not_set(source: str) -> None:
-    assert not project.sets_visible_devices(source.encode())
+    assert not project.defers_cuda(source.encode())
 
 
 @pytest.mark.parametrize(

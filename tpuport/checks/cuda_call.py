@@ -8,9 +8,10 @@ from tpuport.analysis.calls import argument, is_constant, is_unpacked
 from tpuport.analysis.devices import cuda_device, default_device_kind, zero_is_current
 from tpuport.analysis.guards import conditions
 from tpuport.analysis.module import Module, dotted
+from tpuport.analysis.own_cuda import has_own_cuda
 from tpuport.analysis.scopes import Kind
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import DropArgument, Edit, InsertArgument, Replace, Rule, SetArgument, SetAttribute
+from tpuport.model import DropArgument, Edit, InsertArgument, Replace, Rule, SetArgument, SetAttribute, Severity
 
 RANK = re.compile(r"(^|_)(rank|local_rank|device_id|gpu_id)$", re.IGNORECASE)
 """Names that hold a process or device number and are never None where a device is chosen by them."""
@@ -28,7 +29,11 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         assert isinstance(call.func, ast.Attribute)
         if _is_storage(module, call.func.value):
             continue
-        if _is_import(module, call.func.value):
+        owner = _owner(module, call)
+        if owner is not None and not has_own_cuda(owner):
+            reason = "the method does what `.to(device)` does for the same object, which its callers now use"
+            yield Draft(rule, call, Role.NEUTRAL, severity=Severity.INFO, reason=reason)
+        elif _is_import(module, call.func.value):
             reason = "the receiver is imported: whether it is a tensor or a module is not known"
             yield Draft(rule, call, Role.BLOCKS, reason=reason)
         else:
@@ -73,8 +78,7 @@ def _not_a_tensor(context: Context, call: ast.Call, func: ast.Attribute) -> str:
     receiver = func.value
     if isinstance(receiver, ast.Call) and module.text(receiver.func) == "super":
         return "it calls the `cuda` that a class inherits, whose callers have to move with it"
-    function = module.function(call)
-    if function is not None and function.name == "cuda":
+    if _owner(module, call) is not None:
         return "it stands in a method named `cuda`, whose callers have to move with it"
     named = {name for name in context.project.cuda_methods if re.search(rf"\b{name}\b", module.source)}
     owners = {*named, *_own_classes(module)}
@@ -86,10 +90,14 @@ def _not_a_tensor(context: Context, call: ast.Call, func: ast.Attribute) -> str:
 
 def _own_classes(module: Module) -> Iterator[str]:
     """Classes of the module that define a method named `cuda`."""
-    for node in module.of_type(ast.FunctionDef):
-        owner = module.parents[node]
-        if node.name == "cuda" and isinstance(owner, ast.ClassDef):
-            yield owner.name
+    yield from (node.name for node in module.of_type(ast.ClassDef) if has_own_cuda(node))
+
+
+def _owner(module: Module, call: ast.Call) -> ast.ClassDef | None:
+    """The class in whose `cuda` method a call stands."""
+    function = module.function(call)
+    owner = module.parents[function] if function is not None and function.name == "cuda" else None
+    return owner if isinstance(owner, ast.ClassDef) else None
 
 
 def _is_storage(module: Module, receiver: ast.expr) -> bool:

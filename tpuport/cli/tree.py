@@ -81,15 +81,13 @@ def gather(
     `select` replaces that of the settings, `ignore` and `rules` add to theirs. `given` is the content of the one PATH,
     where it is not to be read from disk. Raises UsageError and ConfigError.
     """
-    from tpuport import catalog, config, engine, suppress
+    from tpuport import catalog, config, engine
     from tpuport.source.discover import discover, is_excluded
 
     settings = config.load(paths[0])
     known = catalog.load([*settings.rules, *(rules or ())])
-    chosen = known.select(_split(select) or settings.select, [*settings.ignore, *_split(ignore)])
-    if not (require_reason or settings.require_reason):
-        chosen = tuple(rule for rule in chosen if rule.name != suppress.WITHOUT_REASON)
-    floor = _floor(settings, paths[0], min_torch)
+    chosen = in_force(known, settings, _split(select), _split(ignore), require_reason)
+    oldest = floor(settings, paths[0], min_torch)
     if given is None:
         found = discover(paths, settings.root, settings.exclude, force=force_exclude)
         survey = engine.survey(found, settings.max_file_size)
@@ -98,11 +96,12 @@ def gather(
     task = engine.Task(
         rules=chosen,
         project=Project(
-            min_torch=floor.version,
-            floor_source=floor.source,
+            min_torch=oldest.version,
+            floor_source=oldest.source,
             cuda_methods=survey.cuda_methods,
-            sets_visible_devices=survey.sets_visible_devices,
+            defers_cuda=survey.defers_cuda,
             selects_device=survey.selects_device,
+            imported_names=survey.imported_names,
         ),
         fix=fix,
         unsafe=unsafe,
@@ -120,14 +119,31 @@ def gather(
     items = survey.items
     if given is not None and not (force_exclude and is_excluded(paths[0], settings.root, settings.exclude)):
         items = (engine.settle(paths[0], task, given),)
-    return Tree(settings, known, items, task, _floor_notes(floor, chosen))
+    return Tree(settings, known, items, task, _floor_notes(oldest, chosen))
+
+
+def in_force(
+    known: "Catalog",
+    settings: "Config",
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    require_reason: bool = False,
+) -> tuple[Rule, ...]:
+    """The rules that the settings and the command line leave; the one about missing reasons has to be asked for."""
+    from tpuport import suppress
+
+    chosen = known.select(select or settings.select, [*settings.ignore, *ignore])
+    if require_reason or settings.require_reason:
+        return chosen
+    return tuple(rule for rule in chosen if rule.name != suppress.WITHOUT_REASON)
 
 
 def _split(codes: Sequence[str] | None) -> list[str]:
     return [code.strip() for group in codes or () for code in group.split(",") if code.strip()]
 
 
-def _floor(settings: "Config", path: Path, min_torch: str) -> "Floor":
+def floor(settings: "Config", path: Path, min_torch: str) -> "Floor":
+    """The oldest torch that the code must run on: as the command line says, the settings, or the project's files."""
     from tpuport import config
     from tpuport.source import torch_floor
 

@@ -41,6 +41,7 @@ LINT = {
 }
 STATISTICS = {"text": "render_text", "concise": "render_text", "json": "render_json"}
 MIGRATE = {"text": "migrate_text", "json": "migrate_json"}
+CONFIG = {"text": "config_text", "json": "config_json"}
 RULES = {"text": "rules_text", "json": "rules_json"}
 _WITH_FIXES = ("sarif",)
 
@@ -58,6 +59,12 @@ def lint(name: str, *, statistics: bool = False) -> LintFormat:
 def migrate(name: str) -> Render:
     """The format of migrate called `name`. Raises UsageError."""
     render: Render = _module(MIGRATE[_known(MIGRATE, name)]).render
+    return render
+
+
+def config(name: str) -> Callable[..., None]:
+    """The format of the settings called `name`. Raises UsageError."""
+    render: Callable[..., None] = _module(CONFIG[_known(CONFIG, name)]).render
     return render
 
 

@@ -74,10 +74,10 @@ def _width(source: str) -> int:
 def _apply(module: Module, project: Project, found: Sequence[Finding], width: int) -> str:
     edits: list[Edit] = list(dict.fromkeys(edit for finding in found for edit in finding.edits))
     hoisted = hoist.plan(module, project, edits)
-    renames = imports.plan(module, [edit for edit in edits if isinstance(edit, Rename)])
+    renames = imports.plan(module, [edit for edit in edits if isinstance(edit, Rename)], project.imported_names)
     text = apply(module.source, edits, hoisted, renames, imports.torch_name(module), width)
     after = _parsed(text)
-    unused = imports.newly_unused(module, after)
+    unused = imports.newly_unused(module, after, project.imported_names)
     if unused:
         text = drop_imports(text, unused)
         after = _parsed(text)

@@ -1,6 +1,7 @@
 """Import upkeep: names re-pointed where all their uses move, imports added and unused ones dropped."""
 
 import ast
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from tpuport.analysis.module import Module
@@ -46,8 +47,12 @@ def _moved_origin(rename: Rename, origin: str) -> str:
     return rename.new.removesuffix(rest) if rename.new.endswith(rest) and rename.new != rest else ""
 
 
-def plan(module: Module, renames: list[Rename]) -> ImportPlan:
-    """Decide for each imported name whether its import moves, or its uses are spelled out from `torch`."""
+def plan(module: Module, renames: list[Rename], shared: Collection[str] = ()) -> ImportPlan:
+    """Decide for each imported name whether its import moves, or its uses are spelled out from `torch`.
+
+    Names in `shared`, and those that `__all__` names, may be imported from here: their imports stay.
+    """
+    kept = {*shared, *exported(module)}
     result = ImportPlan()
     by_span = {rename.span: rename for rename in renames}
     nodes = {module.span(use.node): use.node for use in module.uses if module.span(use.node) in by_span}
@@ -63,7 +68,7 @@ def plan(module: Module, renames: list[Rename]) -> ImportPlan:
             groups.setdefault(key, []).append(rename)
             bindings[key] = found[1]
     for (scope, name), members in groups.items():
-        rebind = _rebind(module, scope, name, members, bindings[scope, name])
+        rebind = None if name in kept else _rebind(module, scope, name, members, bindings[scope, name])
         if rebind is not None:
             result.rebinds.append(rebind)
             result.texts.update({member.span: None for member in members})
@@ -71,7 +76,7 @@ def plan(module: Module, renames: list[Rename]) -> ImportPlan:
 
 
 def _rebind(module: Module, scope: int, name: str, members: list[Rename], bound: list[Binding]) -> Rebind | None:
-    if len(bound) != 1 or bound[0].kind is not Kind.IMPORT or "." not in bound[0].origin or name in exported(module):
+    if len(bound) != 1 or bound[0].kind is not Kind.IMPORT or "." not in bound[0].origin:
         return None
     origins = {_moved_origin(member, bound[0].origin) for member in members}
     loads = sum(
@@ -95,10 +100,10 @@ def exported(module: Module) -> set[object]:
     }
 
 
-def newly_unused(before: Module, after: Module) -> list[tuple[Span, str]]:
+def newly_unused(before: Module, after: Module, shared: Collection[str] = ()) -> list[tuple[Span, str]]:
     """Imports from torch, in `after`, whose names the old text used and the new one does not."""
     found: list[tuple[Span, str]] = []
-    kept = exported(after)
+    kept = {*shared, *exported(after)}
     used_before, used_after = _loaded(before), _loaded(after)
     for name, bindings in after.scope.bindings.items():
         if name in kept or name in used_after or name not in used_before:

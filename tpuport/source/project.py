@@ -6,29 +6,62 @@ import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 
+from tpuport.analysis.own_cuda import has_own_cuda
+
 CUDA_METHOD = re.compile(rb"\bdef\s+cuda\s*\(")
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 _SELECTORS = ("set_device", "set_device_index", "set_device_idx", "device_of", "device_index")
 _SELECTS = re.compile(rb"set_device|device_of|device_index|cuda\s*\.\s*device\b|torch\.cuda\s+import")
+
+_FORKS = re.compile(rb"\bos\.fork\b|\bProcess\s*\(")
+CUDA_NAMES = (
+    "autocast",
+    "GradScaler",
+    "custom_fwd",
+    "custom_bwd",
+    "amp",
+    "device_count",
+    "current_device",
+    "synchronize",
+)
+"""Names of torch.cuda that projects import and re-export, and whose counterparts take other arguments."""
+
+_IMPORTS_NAME = re.compile(rb"\bimport\b[^#\n]*(?:\([^)]*)?\b(" + "|".join(CUDA_NAMES).encode() + rb")\b")
 
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What `ast.parse` raises for text that is no Python, or too much of it; the file's own outcome says so later."""
 
 
 def cuda_methods(raw: bytes) -> Iterator[str]:
-    """Names of classes in a source file that define a method named `cuda`."""
+    """Names of classes in a source file whose `cuda` method does more than move the parts of a module."""
     if not CUDA_METHOD.search(raw):
         return
     for node in _walk(raw):
-        if isinstance(node, ast.ClassDef) and any(
-            isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) and member.name == "cuda" for member in node.body
-        ):
+        if isinstance(node, ast.ClassDef) and has_own_cuda(node):
             yield node.name
 
 
-def sets_visible_devices(raw: bytes) -> bool:
-    """Whether a source file sets CUDA_VISIBLE_DEVICES for its own process."""
-    return VISIBLE_DEVICES.encode() in raw and any(_sets(node) for node in _walk(raw))
+def defers_cuda(raw: bytes) -> bool:
+    """Whether a source file sets CUDA_VISIBLE_DEVICES for its own process, or starts processes that may be forks."""
+    named = VISIBLE_DEVICES.encode() in raw and any(_sets(node) for node in _walk(raw))
+    return named or (_FORKS.search(raw) is not None and any(map(_forks, _walk(raw))))
+
+
+def _forks(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="os"), attr="fork")):
+            return True
+        case ast.Call(func=ast.Attribute(attr="Process") | ast.Name(id="Process")):
+            return True
+    return False
+
+
+def imported_names(raw: bytes) -> Iterator[str]:
+    """Names that torch.cuda has too and that a source file imports from elsewhere, a file of the run perhaps."""
+    if _IMPORTS_NAME.search(raw):
+        for node in _walk(raw):
+            if isinstance(node, ast.ImportFrom) and (node.level or not (node.module or "").startswith("torch")):
+                yield from (alias.name for alias in node.names if alias.name in CUDA_NAMES)
 
 
 def selects_device(raw: bytes) -> bool:

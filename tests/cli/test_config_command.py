@@ -1,0 +1,39 @@
+import json
+from pathlib import Path
+
+from tests.lint.conftest import Lint, lint, project
+
+__all__ = ["lint", "project"]
+
+
+def test_every_setting_with_where_it_comes_from(project: Path, lint: Lint) -> None:
+    (project / "pyproject.toml").write_text(
+        '[tool.ruff]\nline-length = 99\n\n[tool.tpuport]\nignore = ["TP1"]\n\n[tool.tpuport.severity]\nTP2 = "error"\n'
+    )
+    (project / "requirements.txt").write_text("torch>=2.7\n")
+    content = json.loads(lint("--json", command="config").out)
+    assert content["root"] == str(project)
+    assert content["file"] == str(project / "pyproject.toml")
+    settings = {name: (entry["value"], entry["from"]) for name, entry in content["settings"].items()}
+    assert settings["ignore"] == (["TP1"], "pyproject.toml:5")
+    assert settings["severity"] == ({"TP2": "error"}, "pyproject.toml:7")
+    assert settings["line-length"] == (99, "pyproject.toml, ruff")
+    assert settings["min-torch"] == ("2.7", "requirements.txt:1")
+    assert settings["time-limit"] == (30.0, "default")
+    assert content["rules"]["in_force"] < content["rules"]["known"]
+
+
+def test_text_has_a_line_a_setting(project: Path, lint: Lint) -> None:
+    (project / "tpuport.toml").write_text('min-torch = "2.9"\n[severity]\nTP1 = "info"\n')
+    out = lint("train.py", command="config").out
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line}
+    assert rows["min-torch"] == ['"2.9"', "tpuport.toml:1"]
+    assert rows["severity"][-1] == "tpuport.toml:2"
+    assert rows["baseline"] == ["-", "default"]
+
+
+def test_a_rule_that_does_not_exist_is_said(project: Path, lint: Lint) -> None:
+    (project / "tpuport.toml").write_text('[severity]\ncuda-cal = "info"\n')
+    done = lint(command="config")
+    assert done.code == 2
+    assert "did you mean cuda-call?" in done.err
