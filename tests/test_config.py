@@ -5,6 +5,7 @@ import pytest
 from tpuport import config
 from tpuport.config import Config, load
 from tpuport.errors import ConfigError
+from tpuport.model import Severity
 
 
 def settings(root: Path, content: str, name: str = "pyproject.toml") -> Config:
@@ -42,6 +43,10 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         rules = ["my_rules"]
         max-file-size = 1000
         time-limit = 2.5
+        require-reason = true
+        baseline = "ci/known.json"
+        [tool.tpuport.severity]
+        TPU1 = "info"
         [tool.tpuport.per-file-ignores]
         "tests/*" = ["TPU2"]
         """,
@@ -58,6 +63,9 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         rules=(tmp_path / "my_rules",),
         max_file_size=1000,
         time_limit=2.5,
+        severity={"TPU1": Severity.INFO},
+        require_reason=True,
+        baseline=tmp_path / "ci/known.json",
     )
 
 
