@@ -1,8 +1,8 @@
 """Calls of torch that wait for the device with the interpreter's lock held.
 
-The runtime compiles on threads of its own, and `programs` watches that in Python: such a thread then waits for the lock,
-and the call for the thread, for ever. Waiting for the device first, which gives the lock up, leaves them nothing to wait
-for. Every other call that waits (item, cpu, tolist, synchronize…) gives the lock up by itself.
+The runtime compiles on threads of its own, and `programs` watches that in Python: such a thread then waits for the
+lock, and the call for the thread, for ever. Waiting for the device first, which gives the lock up, leaves them nothing
+to wait for. The usual calls that wait (item, cpu, tolist, bool, synchronize and the like) give the lock up themselves.
 """
 
 import functools
