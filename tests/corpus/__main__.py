@@ -8,7 +8,8 @@ copy is migrated, written and migrated again. The columns:
     files       Python files that were looked at; `changed` of them come out different
     rewritten   sites that were fixed; `left` for a person; `info`: named, but right as they are
     share       rewritten / (rewritten + left): the sites that needed no help
-    broken      files that compiled before and do not now
+    broken      files that compiled before and do not now, and names assigned to themselves
+    half        CUDA calls that stay, unguarded, below a test that moved (tests/corpus/shapes.py)
     unstable    files that a second run changes again
     silent      CUDA constructs of the new text that no finding speaks for, by a detector of this tool's own
                 (tests/corpus/detector.py says what it knows, tests/corpus/trial.py what speaks for a construct)

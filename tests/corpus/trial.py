@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher, unified_diff
 from pathlib import Path
 
-from tests.corpus import detector
+from tests.corpus import detector, shapes
 from tpuport import engine
 from tpuport.cli import tree
 from tpuport.errors import TpuportError, UsageError
@@ -24,7 +24,7 @@ from tpuport.source import write
 MAX_SIZE = 5_000_000
 """Bytes: what is larger (weights, data) is not copied."""
 
-FAULTS = ("broken", "unstable", "silent", "comments", "bytes", "failed")
+FAULTS = ("broken", "unstable", "half", "silent", "comments", "bytes", "failed")
 """The counts that have to be zero, in the order of the table."""
 
 
@@ -167,6 +167,8 @@ def _look(outcome: Outcome, old: bytes, copy: Path) -> Iterator[Fault]:
         yield Fault("broken", name, 0, "does not compile any more")
         return
     old_text, new_text = _text(old), _text(new)
+    yield from (Fault("broken", name, line, what) for line, what in shapes.emptied(old_text, new_text))
+    yield from (Fault("half", name, line, what) for line, what in shapes.half_moved(old_text, new_text))
     lost = _comments(old_text) - _comments(new_text)
     yield from (Fault("comments", name, 0, comment) for comment in lost.elements())
     if changed := _bytes_changed(old, new):
