@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tpuport.analysis.branches import OUTPUT_CALLS, Branches
@@ -18,9 +18,10 @@ PORTABLE_SPEEDUPS = {"pin_memory", "non_blocking", "fused"}
 
 TELLS_APART = "it tells CUDA from other accelerators"
 HANDED_ON = "its value is handed on, and where it goes is not known"
+FLAG_NAME = re.compile(r"cuda|gpu|device", re.IGNORECASE)
 NCCL = "NCCL exists for CUDA only"
 NOT_PLAIN = "what it guards can not be told to mean the same on other accelerators"
-OTHER_DEVICES = re.compile(r"[\"'](mps|xpu|npu|hpu|meta|mlu|xla)[\"':]")
+OTHER_DEVICES = re.compile(r"[\"'](mps|xpu|npu|hpu|meta|mlu|xla|ipu|dml|directml|vulkan|privateuseone)[\"':]")
 
 
 @dataclass(eq=False, slots=True)
@@ -112,17 +113,32 @@ class Settlement:
             join(flag)
         for test in tests:
             join([test, *self._asked_together(test)])
+        counts = [t for t in tests if isinstance(t, ast.Call) and self.context.guards.counts_devices(t)]
+        by_callee: dict[ast.AST, ast.expr] = {test.func: test for test in counts}
         for draft in self.drafts:
             for test in self._dominating(draft.node, chains):
                 if draft not in chains[test].drafts:
                     chains[test].drafts.append(draft)
-        for node in self.branches.suspects():
+        for draft in self.drafts:
+            chain = chains[by_callee[draft.node]] if draft.node in by_callee else None
+            if chain is not None and draft not in chain.drafts:
+                chain.drafts.append(draft)
+        for node in [*self.branches.suspects(), *self._calls_of_cuda_functions()]:
             for test in self._dominating(node, chains)[:1]:
                 chains[test].suspects.append(node)
         return list({chain.number: chain for chain in chains.values()}.values())
 
     def _dominating(self, node: ast.AST, chains: dict[ast.expr, Chain]) -> list[ast.expr]:
         return [test for test in self.context.guards.cuda_tests(node) if test in chains]
+
+    def _calls_of_cuda_functions(self) -> Iterator[ast.AST]:
+        """Calls of functions of this file that hold something with no counterpart."""
+        holders = {self.module.function(draft.node) for draft in self.drafts if draft.role is Role.BLOCKS}
+        names = {function.name for function in holders if function is not None}
+        for call in self.module.of_type(ast.Call):
+            function = self.module.function(call)
+            if dotted(call.func).removeprefix("self.") in names and (function is None or function.name not in names):
+                yield call
 
     def _asked_together(self, test: ast.expr) -> list[ast.expr]:
         """Tests that move with an availability test: of a device, in the same condition or around it."""
@@ -147,7 +163,8 @@ class Settlement:
         for draft in chain.with_role(Role.CUDA_ONLY):
             if not draft.own_guard and not draft.edits and draft.reason:
                 draft.role = Role.BLOCKS
-        comparisons = [test for test in chain.tests if not self.context.guards.tests_availability(test)]
+        guards = self.context.guards
+        comparisons = [t for t in chain.tests if not guards.tests_availability(t) and not guards.counts_devices(t)]
         reason = self._why_it_stays(chain, comparisons)
         if not reason:
             self._move(chain)
@@ -182,9 +199,28 @@ class Settlement:
         if not self.context.has_torch(self.availability.min_torch):
             return f"the fix needs torch {self.availability.min_torch}, and the floor is {self._floor()}"
         for test in chain.tests:
-            if lost := self._where_the_value_goes(test, test):
+            if not self.context.guards.counts_devices(test) and (lost := self._where_the_value_goes(test, test)):
                 return lost
+        if hidden := self._needs_cuda_under_a_flag(chain):
+            return hidden
+        if any(map(self._asks_again, comparisons)):
+            return "the same device is asked about again, for another type"
         return "" if chain.with_role(Role.MOVES) else self._why_it_stays_alone(chain, comparisons)
+
+    def _needs_cuda_under_a_flag(self, chain: Chain) -> str:
+        """Why a test that is kept in a variable stays: code that needs CUDA runs under a variable not followed here."""
+        guards = self.context.guards
+        if not any(isinstance(self.module.statement(test), ast.Assign) for test in chain.tests):
+            return ""
+        for draft in self.drafts:
+            if draft.role is not Role.BLOCKS:
+                continue
+            for condition in conditions(self.module, draft.node):
+                unknown = isinstance(condition.test, ast.Name | ast.Attribute) and not guards.cuda_sources(condition)
+                if unknown and FLAG_NAME.search(dotted(condition.test)):
+                    line = self.module.span(draft.node).line
+                    return f"line {line} needs CUDA under a flag that may be this one"
+        return ""
 
     def _why_it_stays_alone(self, chain: Chain, comparisons: list[ast.expr]) -> str:
         """Why tests stay that guard nothing which moves."""
@@ -197,6 +233,25 @@ class Settlement:
         if not comparisons and not all(self.branches.is_plain(t) or self._demands_cuda(t) for t in chain.tests):
             return NOT_PLAIN
         return ""
+
+    def _asks_again(self, test: ast.expr) -> bool:
+        """Whether the `if` chain around a comparison asks the same device for a type that is neither's."""
+        device = subject(test)
+        text = self.module.text(device) if device is not None else ""
+        top: ast.AST = test
+        while not isinstance(top, ast.stmt):
+            top = self.module.parents[top]
+        if not isinstance(top, ast.If):
+            return False
+        while isinstance(parent := self.module.parents[top], ast.If) and parent.orelse == [top]:
+            top = parent
+        node: ast.AST | None = top
+        while isinstance(node, ast.If):
+            texts = {p.value for p in ast.walk(node.test) if isinstance(p, ast.Constant) and isinstance(p.value, str)}
+            if text and text in self.module.text(node.test) and texts - {"cpu", "cuda", "cuda:0"}:
+                return True
+            node = node.orelse[0] if len(node.orelse) == 1 else None
+        return False
 
     def _demands_cuda(self, test: ast.expr) -> bool:
         """Whether the test only stops a program without CUDA, in a file where all that is CUDA's can move."""
@@ -245,7 +300,8 @@ class Settlement:
 
     def _where_the_argument_goes(self, keyword: ast.keyword, name: str) -> str:
         call = self.module.parents[keyword]
-        assert isinstance(call, ast.Call)
+        if not isinstance(call, ast.Call):
+            return HANDED_ON
         function = dotted(call.func).rpartition(".")[2]
         if name == "enabled" and "Scaler" in function:
             return "a gradient scaler works on CUDA only"
@@ -256,6 +312,8 @@ class Settlement:
         for draft in chain.drafts:
             self._chain_of[id(draft)] = chain.number
         for test in chain.tests:
+            if self.context.guards.counts_devices(test):
+                continue  # the rule of the device count rewrites it
             rule = self.availability if self.context.guards.tests_availability(test) else self.comparison
             unsafe = self._why_unsafe(test)
             draft = Draft(rule, test, Role.MOVES, (self._test_edit(test),), reason=unsafe)
@@ -311,8 +369,8 @@ class Settlement:
         """Leave the tests and all that they guard; what would put a TPU host on its CPU is an error."""
         places = any(self._places_data(draft) for draft in chain.drafts)
         for test in chain.tests:
-            if tests_nccl(test):
-                continue  # the rule of the NCCL backend speaks for it
+            if tests_nccl(test) or self.context.guards.counts_devices(test):
+                continue  # the rules of the NCCL backend and of the device count speak for it
             rule = self.availability if self.context.guards.tests_availability(test) else self.comparison
             severity = self._severity_when_kept(chain, test, places)
             self.drafts.append(Draft(rule, test, Role.NEUTRAL, reason=reason, severity=severity))

@@ -173,8 +173,7 @@ def place(module: Module, node: ast.expr) -> Place:
     match parent:
         case ast.keyword(arg=str(name)):
             call = module.parents[parent]
-            assert isinstance(call, ast.Call)
-            return _argument(module, call, name)
+            return _argument(module, call, name) if isinstance(call, ast.Call) else Place.UNKNOWN
         case ast.Call() if node in parent.args:
             return _argument(module, parent, parent.args.index(node))
         case ast.Assign(targets=targets):
@@ -311,8 +310,7 @@ def _used_as_device(module: Module, node: ast.Name) -> bool:
     parent = module.parents[value]
     if isinstance(parent, ast.keyword):
         call = module.parents[parent]
-        assert isinstance(call, ast.Call)
-        return parent.arg is not None and _takes_device(module, call, parent.arg)
+        return isinstance(call, ast.Call) and parent.arg is not None and _takes_device(module, call, parent.arg)
     return (
         isinstance(parent, ast.Call)
         and value in parent.args

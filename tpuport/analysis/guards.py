@@ -90,6 +90,8 @@ def conditions(module: Module, node: ast.AST) -> Iterator[Condition]:
                     yield from atoms(test, True)
                 elif child in orelse:
                     yield from atoms(test, False)
+            case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[*_, last]), body=body) if child in body:
+                yield from atoms(last, True)
             case ast.While(test=test, body=body) if child in body:
                 yield from atoms(test, True)
             case ast.IfExp(test=test):
@@ -160,6 +162,19 @@ def flag_key(module: Module, node: ast.expr) -> FlagKey | None:
 ACCELERATOR_COMPARISON = {"cuda", "cuda:0"}
 
 
+COUNT = "torch.cuda.device_count"
+
+
+def truth(test: ast.expr) -> ast.expr:
+    """What must be true for a comparison of a number to be: `n` for `n > 0`, `n >= 1`, `n != 0`; else the test."""
+    match test:
+        case ast.Compare(left=left, ops=[ast.Gt() | ast.NotEq()], comparators=[ast.Constant(value=int(least))]):
+            return left if least >= 0 and type(least) is int else test
+        case ast.Compare(left=left, ops=[ast.GtE()], comparators=[ast.Constant(value=int(least))]):
+            return left if least >= 1 and type(least) is int else test
+    return test
+
+
 def compares_with_cuda(node: ast.AST) -> bool | None:
     """Whether a test is true for CUDA (`d.type == 'cuda'`, `t.is_cuda`, `x == 'nccl'`), or false (`!=`), or None."""
     match node:
@@ -222,7 +237,7 @@ def _sources(
 ) -> Iterator[ast.expr]:
     for condition in atoms(value, holds):
         if is_test(condition):
-            yield condition.test
+            yield truth(condition.test)
         elif isinstance(condition.test, ast.Name | ast.Attribute):
             inner = flag_key(module, condition.test)
             if inner is not None:
@@ -235,6 +250,9 @@ def _assignments(module: Module) -> Iterator[tuple[FlagKey, ast.expr]]:
             for binding in bindings:
                 if binding.kind is Kind.ASSIGN and binding.value is not None and _is_plain(bindings):
                     yield FlagKey(id(scope), name), binding.value
+                    if isinstance(scope.node, ast.ClassDef):
+                        yield FlagKey(0, f"self.{name}"), binding.value
+                        yield FlagKey(0, f"{scope.node.name}.{name}"), binding.value
     for node in module.of_type(ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Attribute) and (text := dotted(target)):
@@ -276,6 +294,8 @@ class Guards:
     def _tests_cuda(self, condition: Condition) -> bool:
         if self.tests_availability(condition.test) or _asks_for_nccl(condition.test):
             return condition.holds
+        if self.counts_devices(condition.test):
+            return condition.holds
         return compares_with_cuda(condition.test) is condition.holds
 
     def _tests_accelerator(self, condition: Condition) -> bool:
@@ -283,14 +303,15 @@ class Guards:
         return condition.holds and isinstance(test, ast.Call) and self.module.callee(test) == ACCELERATOR_AVAILABLE
 
     def _flag(self, condition: Condition, known: Flags) -> list[ast.expr]:
-        if not isinstance(condition.test, ast.Name | ast.Attribute):
+        test = truth(condition.test)
+        if not isinstance(test, ast.Name | ast.Attribute):
             return []
-        key = flag_key(self.module, condition.test)
+        key = flag_key(self.module, test)
         return known.get((key, condition.holds), []) if key else []
 
     def cuda_sources(self, condition: Condition) -> list[ast.expr]:
         """The tests for CUDA that a condition goes back to, directly or through flags: availability, device type."""
-        return [condition.test] if self._tests_cuda(condition) else self._flag(condition, self._cuda_flags)
+        return [truth(condition.test)] if self._tests_cuda(condition) else self._flag(condition, self._cuda_flags)
 
     def cuda_tests(self, node: ast.AST) -> list[ast.expr]:
         """The tests for CUDA that have a say in whether `node` runs, also as one of several reasons for it to."""
@@ -349,9 +370,17 @@ class Guards:
         """Whether `test` itself is a call of `torch.cuda.is_available`."""
         return isinstance(test, ast.Call) and self.module.callee(test) == CUDA_AVAILABLE
 
+    def counts_devices(self, test: ast.AST) -> bool:
+        """Whether `test` is a call of `torch.cuda.device_count`, or a comparison that needs it to be more than 0."""
+        call = truth(test) if isinstance(test, ast.expr) else test
+        return isinstance(call, ast.Call) and self.module.callee(call) == COUNT
+
     def tests(self) -> list[ast.expr]:
         """Every test for CUDA in the module, in source order."""
         return self._tests
+
+    def _is_count(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Call) and self.counts_devices(node)
 
     @cached_property
     def _tests(self) -> list[ast.expr]:
@@ -359,5 +388,10 @@ class Guards:
             node
             for node in self.module.nodes
             if isinstance(node, ast.Call | ast.Compare | ast.Attribute)
-            and (self.tests_availability(node) or _asks_for_nccl(node) or compares_with_cuda(node) is not None)
+            and (
+                self._is_count(node)
+                or self.tests_availability(node)
+                or _asks_for_nccl(node)
+                or compares_with_cuda(node) is not None
+            )
         ]

@@ -10,6 +10,22 @@ from tpuport.checks.device_comparison import is_mode, type_of_device
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Replace, Rule, Severity
 
+FOREIGN_LIBRARIES = {
+    "ctranslate2",
+    "onnxruntime",
+    "faiss",
+    "cupy",
+    "cudf",
+    "bitsandbytes",
+    "tensorrt",
+    "isaacgym",
+    "numba",
+    "warp",
+    "jax",
+    "tensorflow",
+}
+"""Libraries that take a device by name and have kernels of their own, none for a TPU under torch."""
+
 REFLECTION = {"getattr", "hasattr", "setattr", "delattr"}
 CURRENT = "torch.accelerator.current_accelerator()"
 
@@ -34,6 +50,9 @@ def _draft(context: Context, rule: Rule, device: CudaDevice) -> Draft | None:
             return None
         reason = "it reaches a gradient scaler, which works on CUDA alone and turns itself off elsewhere"
         return Draft(rule, device.node, Role.NEUTRAL, severity=Severity.INFO, reason=reason)
+    if where is Place.TEXT and (library := _foreign_library(module, device.node)):
+        reason = f"{library} knows no TPU: what it runs on has to be decided"
+        return Draft(rule, device.node, Role.BLOCKS, severity=Severity.WARNING, reason=reason)
     if where is Place.UNKNOWN:
         where = _revealed(context, device) or Place.UNKNOWN
     if where is Place.UNKNOWN:
@@ -44,6 +63,14 @@ def _draft(context: Context, rule: Rule, device: CudaDevice) -> Draft | None:
     if index is not Index.CURRENT:
         return _indexed(context, rule, device)
     return Draft(rule, device.node, Role.MOVES, (Replace(module.span(device.node), _default(context, device, where)),))
+
+
+def _foreign_library(module: Module, node: ast.expr) -> str:
+    """The library of its own kernels that a device is named to; empty for torch and all that builds on it."""
+    parent = module.parents[outer(module, node)]
+    call = module.parents[parent] if isinstance(parent, ast.keyword) else parent
+    root = module.callee(call).partition(".")[0] if isinstance(call, ast.Call) else ""
+    return root if root in FOREIGN_LIBRARIES else ""
 
 
 def _settled_elsewhere(context: Context, node: ast.expr) -> bool:

@@ -67,7 +67,8 @@ def _names_backend(module: Module, parent: ast.AST, value: ast.expr) -> bool:
                 isinstance(a, ast.Constant) and "backend" in str(a.value) for a in call.args
             )
         case ast.keyword(arg=str(name)):
-            return "backend" in name.lower()
+            call = module.parents[parent]
+            return isinstance(call, ast.Call) and module.callee(call).startswith("torch.") and "backend" in name.lower()
         case ast.arguments():
             return "backend" in parameter_of(parent, value).lower()
     return False

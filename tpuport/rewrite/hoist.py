@@ -95,7 +95,8 @@ class _Planner:
             before = insertion.anchor < span and (
                 in_module or self._enclosing(span) == self._enclosing(insertion.anchor)
             )
-            if insertion.value == DEVICE and before:
+            free = self._scope(span).lookup(insertion.name) is None
+            if insertion.value == DEVICE and before and free:
                 return insertion.name + placeholder.removeprefix("new device")
         return DEVICE_TYPE if placeholder.endswith(".type") else DEVICE
 

@@ -1,5 +1,6 @@
 """Edits of import statements: names re-pointed, dropped, and `import torch` added."""
 
+import sys
 from collections.abc import Sequence
 
 import libcst as cst
@@ -118,9 +119,27 @@ def import_torch(source: str) -> str:
     while at < len(body) and isinstance(_small(body[at]), cst.Import | cst.ImportFrom):
         at += 1
     statement = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name("torch"))])])
+    blank = [cst.EmptyLine(indent=False)]
     if at == first:
-        blank = [cst.EmptyLine(indent=False)]
         statement = statement.with_changes(leading_lines=blank if has_docstring else [])
         if at < len(body) and not body[at].leading_lines:
             body[at] = body[at].with_changes(leading_lines=blank)
+    else:
+        others = [index for index in range(first, at) if not _is_standard(body[index])]
+        if others:
+            at = others[0]
+            statement = statement.with_changes(leading_lines=body[at].leading_lines)
+            body[at] = body[at].with_changes(leading_lines=[])
+        else:
+            statement = statement.with_changes(leading_lines=blank)
     return module.with_changes(body=[*body[:at], statement, *body[at:]]).code
+
+
+def _is_standard(statement: cst.BaseCompoundStatement | cst.SimpleStatementLine) -> bool:
+    """Whether an import is of the standard library."""
+    small = _small(statement)
+    if isinstance(small, cst.ImportFrom):
+        name = cst.Module([]).code_for_node(small.module) if small.module and not small.relative else ""
+    else:
+        name = small.names[0].evaluated_name if isinstance(small, cst.Import) else ""
+    return name.partition(".")[0] in sys.stdlib_module_names

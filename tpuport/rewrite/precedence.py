@@ -39,6 +39,8 @@ def required(parent: cst.CSTNode, child: cst.CSTNode) -> int:
             return own if parent.left is child else own + 1
         case cst.UnaryOperation():
             return 4 if isinstance(parent.operator, cst.Not) else 8
+        case cst.CompIf() | cst.CompFor():
+            return 2
         case cst.Comparison() | cst.ComparisonTarget():
             return 6
         case cst.BinaryOperation():
