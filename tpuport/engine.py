@@ -54,6 +54,7 @@ CANDIDATE = (
     b"distributed.run",
     b"distributed.launch",
     b"torch.multiprocessing",
+    b"init_process_group",
     b"torch.tpu",
     b'"tpu',
     b"'tpu",

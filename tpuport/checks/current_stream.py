@@ -9,10 +9,7 @@ from tpuport.analysis.module import Module
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import DropArgument, Edit, InsertArgument, Rename, Replace, Rule
 
-NAMES = {
-    "torch.cuda.current_stream": "torch.accelerator.current_stream",
-    "torch.cuda.set_stream": "torch.accelerator.set_stream",
-}
+NAME, GENERIC = "torch.cuda.current_stream", "torch.accelerator.current_stream"
 OWN_STREAMS = {
     "torch.cuda.Stream",
     "torch.cuda.stream",
@@ -30,9 +27,9 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     module = context.module
     reason = _why_it_stays(module)
     for use in module.uses:
-        if use.name in NAMES.values() and (number := _for_cuda(context, use.node)) is not None:
+        if use.name == GENERIC and (number := _for_cuda(context, use.node)) is not None:
             yield Draft(rule, number, Role.CUDA_ONLY)
-        if use.name not in NAMES:
+        if use.name != NAME:
             continue
         call = module.call_of(use.node)
         if reason:
@@ -40,10 +37,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         elif call is not None and is_unpacked(call):
             yield Draft(rule, use.node, Role.BLOCKS, reason="its arguments are unpacked from a variable")
         else:
-            rename = Rename(module.span(use.node), use.name, NAMES[use.name])
-            asks = call is not None and use.name.endswith("current_stream")
-            edits = tuple(_device(context, call)) if call is not None and asks else ()
-            yield Draft(rule, use.node, Role.MOVES, (rename, *edits))
+            edits = tuple(_device(context, call)) if call is not None else ()
+            yield Draft(rule, use.node, Role.MOVES, (Rename(module.span(use.node), NAME, GENERIC), *edits))
 
 
 def _for_cuda(context: Context, node: ast.expr) -> ast.expr | None:

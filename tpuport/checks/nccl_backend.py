@@ -3,12 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from tpuport.analysis.calls import argument
+from tpuport.analysis.calls import argument, is_constant, is_unpacked
 from tpuport.analysis.devices import outer, parameter_of
 from tpuport.analysis.module import Module
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import Replace, Rule
+from tpuport.model import Replace, Rule, Severity
 
+DISTRIBUTED = "torch.distributed"
 INIT = "torch.distributed.init_process_group"
 DEFAULT = "torch.distributed.get_default_backend_for_device({device})"
 
@@ -22,11 +23,21 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         elif isinstance(node.value, str) and "cuda:nccl" in node.value:
             reason = "a backend for each device type has to be chosen by hand: `cpu:gloo` beside the accelerator's own"
             yield Draft(rule, node, Role.BLOCKS, reason=reason)
+    for call in module.of_type(ast.Call):
+        if module.callee(call) == INIT and not is_unpacked(call) and not call.args and _names_no_backend(call):
+            message = "no backend is named, and on a TPU DistributedDataParallel then finds none"
+            reason = "pass `torch.distributed.get_default_backend_for_device(device)`: on CUDA that is NCCL, as now"
+            yield Draft(rule, call, Role.NEUTRAL, message=message, reason=reason, severity=Severity.WARNING)
     for use in module.uses:
         if use.name == "torch.distributed.is_nccl_available":
             yield Draft(rule, use.node, Role.BLOCKS, reason="a TPU host has no NCCL; its own backend is the default")
         elif use.name == "torch.distributed.Backend.NCCL":
             yield Draft(rule, use.node, Role.BLOCKS, reason="what it is compared with or passed to is not followed")
+
+
+def _names_no_backend(call: ast.Call) -> bool:
+    named = [argument(call, None, name) for name in ("backend", "device_id")]
+    return all(value is None or is_constant(value, None) for value in named)
 
 
 def _draft(context: Context, rule: Rule, node: ast.Constant) -> Draft:
@@ -35,18 +46,29 @@ def _draft(context: Context, rule: Rule, node: ast.Constant) -> Draft:
     parent = module.parents[value]
     arm = module.parents[node]
     if isinstance(arm, ast.IfExp) and arm.body is node and context.guards.tests_availability(arm.test):
-        if isinstance(arm.orelse, ast.Constant) and arm.orelse.value in ("gloo", "mpi"):
-            other = "None" if _is_init(module, value) else DEFAULT
-            return Draft(rule, node, Role.CUDA_ONLY, (Replace(module.span(arm.orelse), other),))
+        if is_constant(arm.orelse, "gloo"):
+            return Draft(rule, node, Role.CUDA_ONLY, (_default(module, value, arm.orelse),))
+        if is_constant(arm.orelse, "mpi"):
+            return Draft(rule, node, Role.BLOCKS, reason="a TPU would take the CPU's backend")
         return Draft(rule, node, Role.CUDA_ONLY)
-    span = module.span(node)
     if _is_init(module, value):
-        return Draft(rule, node, Role.MOVES, (Replace(span, "{0} if torch.cuda.is_available() else None", (span,)),))
+        return Draft(rule, node, Role.MOVES, (_default(module, value, node),))
     if isinstance(parent, ast.Compare | ast.Subscript):
         return Draft(rule, node, Role.BLOCKS, reason="what the test is for has to be judged by hand")
     if _names_backend(module, parent, value):
-        return Draft(rule, node, Role.MOVES, (Replace(span, DEFAULT),))
+        return Draft(rule, node, Role.MOVES, (_default(module, value, node),))
     return Draft(rule, node, Role.BLOCKS, reason="where the value goes is not known")
+
+
+def _default(module: Module, value: ast.expr, replaced: ast.expr) -> Replace:
+    """The default backend of the device at hand in the place of a name; spelled as the call around it is."""
+    parent = module.parents[value]
+    call = module.parents[parent] if isinstance(parent, ast.keyword) else parent
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        spelled = call.func.value
+        if module.qualified(spelled) == DISTRIBUTED:
+            return Replace(module.span(replaced), DEFAULT.replace(DISTRIBUTED, "{0}"), (module.span(spelled),))
+    return Replace(module.span(replaced), DEFAULT)
 
 
 def _is_init(module: Module, value: ast.expr) -> bool:
