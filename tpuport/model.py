@@ -192,6 +192,8 @@ class Outcome:
     ignored: tuple[Finding, ...] = ()
     old: str = field(default="", repr=False)
     new: str = field(default="", repr=False)
+    digest: bytes = field(default=b"", repr=False, compare=False)
+    """Of the bytes that were read, where findings were looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +243,12 @@ class Rule:
     mapping: Mapping | None = None
     check: str = ""
     examples: tuple[Example, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The message for the rule as a whole: of the first name that it maps."""
+        first = next(iter(self.mapping.names), "") if self.mapping else ""
+        return self.message.replace("{name}", f"`{first}`")
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     described: dict[str, Any] = {
         "id": rule.code,
         "name": rule.name,
-        "shortDescription": {"text": _plain(rule.message)},
+        "shortDescription": {"text": _plain(rule.title)},
         "fullDescription": {"text": rule.why},
         "help": {"text": f"{rule.why}\n\nSee `tpuport rules {rule.code}`.\n\n{rule.reference}"},
         "defaultConfiguration": {"level": _LEVEL[rule.severity]},

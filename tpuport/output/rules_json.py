@@ -19,7 +19,7 @@ def render_list(rules: Sequence[Rule], sheet: Sheet) -> None:
             "area": rule.area,
             "severity": str(rule.severity),
             "safety": str(rule.safety),
-            "message": rule.message,
+            "message": rule.title,
             "why": rule.why,
             "reference": rule.reference,
             "min_torch": rule.min_torch,

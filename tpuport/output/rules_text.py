@@ -22,7 +22,7 @@ def _list(rules: Sequence[Rule]) -> Iterator[Line]:
         code, name, severity, safety = (
             f"{text:<{width}}  " for text, width in zip(_columns(rule), widths, strict=True)
         )
-        yield [(code, "bold"), (name, ""), (severity, SEVERITY[rule.severity]), (safety, "dim"), (rule.message, "")]
+        yield [(code, "bold"), (name, ""), (severity, SEVERITY[rule.severity]), (safety, "dim"), (rule.title, "")]
     yield []
     yield [(f"{count(len(rules), 'rule')}; `tpuport rules CODE` explains one.", "dim")]
 
@@ -34,7 +34,7 @@ def _columns(rule: Rule) -> tuple[str, str, str, str]:
 def _explained(rule: Rule) -> Iterator[Line]:
     yield [(rule.code, "bold"), (f" {rule.name} ({rule.area})", "bold")]
     yield []
-    yield from _text("", rule.message)
+    yield from _text("", rule.title)
     yield []
     yield from _text("Why: ", rule.why)
     yield []
