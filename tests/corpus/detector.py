@@ -10,7 +10,8 @@ how it reads. What it takes for a construct:
 - the import of a library that works on CUDA alone.
 
 Not constructs: docstrings, dictionary keys and subscripts (names of things, by which checkpoints are read), option
-names such as `--cuda`, messages, environment variables, and flags named `cuda`.
+names such as `--cuda` and their `dest`, messages, environment variables, flags named `cuda`, and what a project itself
+calls `DataParallel`.
 """
 
 import ast
@@ -99,7 +100,8 @@ class _Scan:
                 return ".cuda()"
             case ast.Call(func=func, keywords=keywords):
                 called = getattr(func, "attr", getattr(func, "id", ""))
-                if called in ("DataParallel", "is_nccl_available"):
+                ours = self._qualified(func) and not self._qualified(func).startswith("torch.")
+                if called in ("DataParallel", "is_nccl_available") and not ours:
                     return str(called)
                 return "device_ids" if any(k.arg in ("device_ids", "output_device") for k in keywords) else ""
             case ast.Import(names=names):
@@ -125,11 +127,13 @@ class _Scan:
         return module.split(".")[0] in CUDA_ONLY or module.startswith(EXTENSION)
 
     def _is_a_name(self, node: ast.AST) -> bool:
-        """Whether a string stands where it names something: a key, a subscript, a statement of its own."""
+        """Whether a string stands where it names something: a key, a subscript, an option's variable, a docstring."""
         parent = self.parents[node]
         if isinstance(parent, ast.Dict):
             return node in parent.keys
-        return isinstance(parent, ast.Subscript | ast.Expr)
+        return isinstance(parent, ast.Subscript | ast.Expr) or (
+            isinstance(parent, ast.keyword) and parent.arg == "dest"
+        )
 
     def _construct(self, kind: str, node: ast.AST) -> Construct:
         assert isinstance(node, ast.expr | ast.stmt)

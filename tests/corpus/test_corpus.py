@@ -79,6 +79,7 @@ def test_missing_folder_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFix
         ("import torch.backends.cudnn as cudnn\ncudnn.benchmark = True", ["torch.backends.cudnn.benchmark"]),
         ("x.cuda(0); y.is_cuda", [".cuda()", ".is_cuda"]),
         ("d = 'cuda'; e = f'cuda:{i}'; b = 'nccl'", ["string", "string", "string"]),
+        ("from own.parallel import DataParallel\nDataParallel(m); add('--cuda', dest='cuda')", []),
         ("import model\nmodel = model.Net()\nmodel.cuda()", [".cuda()"]),
         ("from apex import amp", ["import"]),
         ("DataParallel(m); DDP(m, device_ids=[0])", ["DataParallel", "device_ids"]),
