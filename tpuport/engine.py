@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from pathspec import GitIgnoreSpec
 
+    from tpuport.cache import Cache
+
 CANDIDATE = (
     b"cuda",
     b"CUDA",
@@ -160,8 +162,13 @@ class Survey:
     imported_names: tuple[str, ...] = ()
 
 
-def survey(found: Iterable[Path | Outcome], max_size: int = text.MAX_SIZE) -> Survey:
+def survey(found: Iterable[Path | Outcome], max_size: int = text.MAX_SIZE, cache: "Cache | None" = None) -> Survey:
     """Read every file once: settle those with nothing to match, and gather what the rules must know of all of them."""
+    with _no_collections():
+        return _survey(found, max_size, cache)
+
+
+def _survey(found: Iterable[Path | Outcome], max_size: int, cache: "Cache | None") -> Survey:
     items: list[Path | Outcome] = []
     facts: list[Facts] = []
     for item in found:
@@ -169,16 +176,32 @@ def survey(found: Iterable[Path | Outcome], max_size: int = text.MAX_SIZE) -> Su
             items.append(item)
             continue
         try:
-            raw = text.read_bytes(item, max_size)
-            if is_candidate(raw):
-                items.append(item)
-                facts.append(look(raw))
-            else:
-                text.decode(raw, item)
+            own = _facts(item, max_size, cache)
+            if own is None:
                 items.append(Outcome(item, Status.UNCHANGED))
+            else:
+                items.append(item)
+                facts.append(own)
         except text.Unreadable as error:
             items.append(error.outcome)
     return together(items, facts)
+
+
+def _facts(path: Path, max_size: int, cache: "Cache | None") -> Facts | None:
+    """What one file says about the run; None if it holds nothing to match."""
+    raw = text.read_bytes(path, max_size)
+    if cache is not None:
+        known, facts = cache.known_facts(path, raw)
+        if known:
+            return facts
+    if is_candidate(raw):
+        facts = look(raw)
+    else:
+        text.decode(raw, path)
+        facts = None
+    if cache is not None:
+        cache.add_facts(path, facts)
+    return facts
 
 
 def look(raw: bytes) -> Facts:
@@ -207,6 +230,18 @@ def is_candidate(raw: bytes) -> bool:
     return any(word in raw for word in CANDIDATE)
 
 
+def run_cached(items: Sequence[Path | Outcome], task: Task, cache: "Cache", jobs: int = 0) -> Iterator[Outcome]:
+    """As `run`, but texts whose outcome the cache knows are not looked at again; what is new is saved in the end."""
+    cache.begin(task.rules, task.project)
+    ignored = {item: ignored_codes(item, task.root, task.per_file_ignores) for item in items if isinstance(item, Path)}
+    known = [item if isinstance(item, Outcome) else cache.outcome(item, ignored[item]) or item for item in items]
+    for outcome in run(known, task, jobs):
+        if outcome.digest:
+            cache.add(outcome, ignored[outcome.path])
+        yield outcome
+    cache.save()
+
+
 def run(items: Sequence[Path | Outcome], task: Task, jobs: int = 0) -> Iterator[Outcome]:
     """Settle every file, in order, one outcome each as soon as it is known.
 
@@ -227,14 +262,21 @@ def run(items: Sequence[Path | Outcome], task: Task, jobs: int = 0) -> Iterator[
 
 def settle(path: Path, task: Task, raw: bytes | None = None) -> Outcome:
     """What one file comes to; `raw` is its content where that is not to be read from the file."""
-    collecting = gc.isenabled()
-    gc.disable()  # a syntax tree is many objects and no garbage: collections while it grows cost half the time
     try:
-        with _time_limit(task.time_limit), warnings.catch_warnings():
+        with _no_collections(), _time_limit(task.time_limit), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python's remarks on the user's literals and escapes
             return _settle(path, task, raw)
     except _TookTooLong:
         return Outcome(path, Status.FAILED, f"took longer than {task.time_limit:g} s (time-limit in the settings)")
+
+
+@contextlib.contextmanager
+def _no_collections() -> Iterator[None]:
+    """A syntax tree is many objects and no garbage: collections while it grows cost half the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
     finally:
         if collecting:
             gc.enable()
@@ -244,13 +286,15 @@ def _settle(path: Path, task: Task, raw: bytes | None) -> Outcome:
     try:
         from tpuport import match  # only once there is a file to match
 
-        source = (text.read(path, task.max_size) if raw is None else text.decode(raw, path)).text
+        content = text.read_bytes(path, task.max_size) if raw is None else raw
+        source = text.decode(content, path).text
         rules = _rules_for(path, task)
         everything = match.findings(source, task.project, rules)
         findings = tuple(finding for finding in everything if finding.ignored is None)
         ignored = tuple(finding for finding in everything if finding.ignored is not None)
         if not task.fix or not any(_applies(finding, task) for finding in findings):
-            return Outcome(path, Status.FINDINGS if findings else Status.UNCHANGED, findings=findings, ignored=ignored)
+            status = Status.FINDINGS if findings else Status.UNCHANGED
+            return Outcome(path, status, findings=findings, ignored=ignored, digest=text.digest(content))
         from tpuport.rewrite import rewrite  # libcst, which lint and files without a fix do without
 
         done = rewrite(source, task.project, rules, unsafe=task.unsafe, line_length=task.line_length)

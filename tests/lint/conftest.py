@@ -42,6 +42,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n')
     for name in ("GITHUB_WORKSPACE", "CI_PROJECT_DIR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TPUPORT_CACHE_DIR", str(tmp_path.parent / "cache"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -61,7 +61,7 @@ def lint(
     statistics: Annotated[
         bool, typer.Option("--statistics", help="Count findings by rule, in place of listing them.")
     ] = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Lint every file afresh.")] = False,  # noqa: ARG001
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Lint every file afresh.")] = False,
 ) -> None:
     """Flag code that does not run on a TPU as it stands; change nothing.
 
@@ -82,6 +82,7 @@ def lint(
         require_reason=require_reason,
         force_exclude=force_exclude,
         given=given,
+        caching=not no_cache,
         debug=bool(context.find_root().params.get("debug")),
     )
     outcomes = narrow.rated(run.settled(jobs), _severities(run))

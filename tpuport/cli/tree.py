@@ -10,6 +10,7 @@ import typer
 from tpuport.model import Outcome, Project, Rule
 
 if TYPE_CHECKING:
+    from tpuport.cache import Cache
     from tpuport.catalog import Catalog
     from tpuport.config import Config
     from tpuport.engine import Task
@@ -38,6 +39,9 @@ ForceExclude = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 
+_WORTH_A_CACHE = 50
+"""Below so many files, reading the cache takes longer than it saves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tree:
@@ -48,6 +52,7 @@ class Tree:
     items: tuple[Path | Outcome, ...]
     task: "Task"
     notes: tuple[str, ...]
+    cache: "Cache | None" = None
 
     @property
     def root(self) -> Path:
@@ -59,7 +64,11 @@ class Tree:
         from tpuport import engine
         from tpuport.cli import streams
 
-        return streams.with_progress(engine.run(self.items, self.task, jobs), len(self.items))
+        if self.cache is None:
+            outcomes = engine.run(self.items, self.task, jobs)
+        else:
+            outcomes = engine.run_cached(self.items, self.task, self.cache, jobs)
+        return streams.with_progress(outcomes, len(self.items))
 
 
 def gather(
@@ -74,12 +83,14 @@ def gather(
     require_reason: bool = False,
     force_exclude: bool = False,
     given: bytes | None = None,
+    caching: bool = False,
     debug: bool = False,
 ) -> Tree:
     """Read settings and rules, find the files and look at each once.
 
     `select` replaces that of the settings, `ignore` and `rules` add to theirs. `given` is the content of the one PATH,
-    where it is not to be read from disk. Raises UsageError and ConfigError.
+    where it is not to be read from disk. With `caching`, a run over many files takes from the cache
+    what it knows. Raises UsageError and ConfigError.
     """
     from tpuport import catalog, config, engine
     from tpuport.source.discover import discover, is_excluded
@@ -88,9 +99,11 @@ def gather(
     known = catalog.load([*settings.rules, *(rules or ())])
     chosen = in_force(known, settings, _split(select), _split(ignore), require_reason)
     oldest = floor(settings, paths[0], min_torch)
+    cache = None
     if given is None:
         found = discover(paths, settings.root, settings.exclude, force=force_exclude)
-        survey = engine.survey(found, settings.max_file_size)
+        cache = _cache(settings.root, len(found)) if caching else None
+        survey = engine.survey(found, settings.max_file_size, cache)
     else:
         survey = engine.together([], [engine.look(given)])
     task = engine.Task(
@@ -119,7 +132,15 @@ def gather(
     items = survey.items
     if given is not None and not (force_exclude and is_excluded(paths[0], settings.root, settings.exclude)):
         items = (engine.settle(paths[0], task, given),)
-    return Tree(settings, known, items, task, _floor_notes(oldest, chosen))
+    return Tree(settings, known, items, task, _floor_notes(oldest, chosen), cache)
+
+
+def _cache(root: Path, files: int) -> "Cache | None":
+    if files < _WORTH_A_CACHE:
+        return None
+    from tpuport import cache
+
+    return cache.open_for(root)
 
 
 def in_force(

@@ -4,6 +4,7 @@ The text that the rest of tpuport sees has `\\n` at every line's end, as Python'
 mark, the encoding and each line's own ending are put back by `encode`.
 """
 
+import hashlib
 import os
 import re
 import stat
@@ -53,6 +54,11 @@ class Source:
         elif self.line_ends != "\n":
             text = text.replace("\n", self.line_ends)
         return (_BOM if self.bom else b"") + text.encode(self.encoding)
+
+
+def digest(raw: bytes) -> bytes:
+    """What stands for a file's content where only equality matters."""
+    return hashlib.blake2b(raw, digest_size=20).digest()
 
 
 def decode(raw: bytes, path: Path) -> Source:
