@@ -29,4 +29,4 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         else:
             span = module.span(value)
             edit = Replace(span, f"{{0}} if torch.cuda.is_available() else {NO_DEVICE}", (span,))
-            yield Draft(rule, use.node, Role.MOVES, (edit,))
+            yield Draft(rule, use.node, Role.CUDA_ONLY, own_guard=(edit,))

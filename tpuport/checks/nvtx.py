@@ -44,7 +44,7 @@ def _range(context: Context, rule: Rule, node: ast.expr) -> Draft:
         return Draft(rule, node, Role.BLOCKS, reason="`record_function` takes the finished name, not parts of one")
     span, name = module.span(call), module.span(call.args[0])
     edit = Replace(span, f"{{0}} if {CUDA_THERE} else torch.profiler.record_function({{1}})", (span, name))
-    return Draft(rule, node, Role.MOVES, (edit,))
+    return Draft(rule, node, Role.CUDA_ONLY, own_guard=(edit,))
 
 
 def _emit(context: Context, rule: Rule, node: ast.expr) -> Draft | None:
@@ -60,7 +60,7 @@ def _emit(context: Context, rule: Rule, node: ast.expr) -> Draft | None:
         return Draft(rule, node, Role.BLOCKS, message=message, reason="with `enabled=False` it does nothing")
     span, function = module.span(call), module.span(node)
     edit = Replace(span, f"{{0}} if {CUDA_THERE} else {{1}}(enabled=False)", (span, function))
-    return Draft(rule, node, Role.MOVES, (edit,), message=message)
+    return Draft(rule, node, Role.CUDA_ONLY, message=message, own_guard=(edit,))
 
 
 def _is_for_cuda(context: Context, call: ast.Call) -> bool:
