@@ -42,7 +42,7 @@ CUDA_ONLY = frozenset(
     ]
 )
 EXTENSION = "torch.utils.cpp_extension"
-DEVICE_TEXT = re.compile(r"cuda(:.*)?|.*\bcuda:(\d+|\{.*|%d|%s)?|(.*:)?nccl(,.*)?|torch\.cuda\.\w+")
+DEVICE_TEXT = re.compile(r"cuda(:.*)?|\S*\bcuda:(\d+|\{.*|%d|%s)?|(.*:)?nccl(,.*)?|torch\.cuda\.\w+")
 
 
 @dataclass(frozen=True, slots=True)
