@@ -3,7 +3,9 @@
 import ast
 from collections.abc import Iterable, Iterator
 
+from tpuport.analysis.branches import OUTPUT_CALLS
 from tpuport.analysis.calls import is_unpacked
+from tpuport.analysis.module import dotted
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import (
     DropArgument,
@@ -80,9 +82,9 @@ def _argument_edits(context: Context, mapping: Mapping, call: ast.Call) -> Itera
 
 
 def statement_guard(context: Context, node: ast.expr, condition: str = CUDA_THERE) -> tuple[Edit, ...]:
-    """The edit that puts a statement under `condition` where it does nothing but call what `node` begins.
+    """The edit that puts a statement under `condition` where it only calls what `node` begins, or prints its value.
 
-    Empty where the value of the call goes on.
+    Empty where the value goes on.
     """
     module = context.module
     parent = module.parents[node]
@@ -90,9 +92,15 @@ def statement_guard(context: Context, node: ast.expr, condition: str = CUDA_THER
         isinstance(parent, ast.Call) and parent.func is node
     ):
         node, parent = parent, module.parents[parent]
-    if not isinstance(node, ast.Call) or not isinstance(parent, ast.Expr):
-        return ()
-    return (GuardStatement(module.span(parent), condition),)
+    called = isinstance(node, ast.Call) and isinstance(parent, ast.Expr)
+    statement = module.statement(node)
+    return (GuardStatement(module.span(statement), condition),) if called or _prints(statement) else ()
+
+
+def _prints(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return False
+    return dotted(statement.value.func).rpartition(".")[2] in OUTPUT_CALLS
 
 
 def _guarded(context: Context, draft: Draft, mapping: Mapping, call: ast.Call) -> Draft:
