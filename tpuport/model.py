@@ -27,7 +27,7 @@ class Severity(StrEnum):
     WARNING = "warning"
     """CUDA-only where a portable form exists, or a person has to decide."""
     INFO = "info"
-    """Works on a TPU as it stands; named so that nothing is silent."""
+    """Works on a TPU as it stands, or is not sure to run there; named so that nothing is silent."""
 
 
 class Safety(StrEnum):

@@ -43,6 +43,10 @@ _WORTH_A_CACHE = 50
 """Below so many files, reading the cache takes longer than it saves."""
 
 
+LINT_ONLY = "tpu"
+"""The area of the rules about what a TPU does with torch's own operators: nothing to migrate, and lint's to say."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tree:
     """A run that is ready to go."""
@@ -98,6 +102,8 @@ def gather(
     settings = config.load(paths[0])
     known = catalog.load([*settings.rules, *(rules or ())])
     chosen = in_force(known, settings, _split(select), _split(ignore), require_reason)
+    if fix:
+        chosen = tuple(rule for rule in chosen if rule.area != LINT_ONLY)
     oldest = floor(settings, paths[0], min_torch)
     cache = None
     if given is None:

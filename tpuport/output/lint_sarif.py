@@ -53,7 +53,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     described: dict[str, Any] = {
         "id": rule.code,
         "name": rule.name,
-        "shortDescription": {"text": _plain(rule.title)},
+        "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.why},
         "help": {"text": f"{rule.why}\n\nSee `tpuport rules {rule.code}`.\n\n{rule.reference}"},
         "defaultConfiguration": {"level": _LEVEL[rule.severity]},
@@ -62,11 +62,6 @@ def _rule(rule: Rule) -> dict[str, Any]:
     if rule.reference.startswith("https://"):
         described["helpUri"] = rule.reference
     return described
-
-
-def _plain(message: str) -> str:
-    """A rule's message without the names that each finding fills in."""
-    return message.replace("{name}", "this name").replace("{new}", "the new name")
 
 
 def _results(outcome: Outcome, rules: dict[str, int], fixes: dict[Path, Outcome]) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,168 @@
+"""What a TPU runs wrongly, slowly or not at all: findings, and code close to it that is none."""
+
+import pytest
+
+from tpuport import catalog, engine
+from tpuport.match import findings
+from tpuport.model import Project
+
+RULES = catalog.load().rules
+FORWARD = (
+    "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+    "class Net(nn.Module):\n  def forward(self, x):\n    return {}\n"
+)
+STEP = "import torch\nfor step, (x, y) in enumerate(data):\n  loss = f(x)\n  loss.backward()\n  {}\n"
+
+
+def found(source: str) -> list[tuple[str, str, int]]:
+    result = [
+        (f.code, str(f.severity), f.span.line) for f in findings(source, Project("2.11"), RULES) if f.code > "TP9"
+    ]
+    assert engine.is_candidate(source.encode()) or not result
+    return result
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["torch.median(x)", "x.kthvalue(2)", "F.mish(x)", "torch.linalg.eigh(x)", "F.interpolate(x, mode='trilinear')",
+     "F.interpolate(x, mode='bilinear', antialias=True)", "torch.distributions.Beta(x, x)"],
+)  # fmt: skip
+def test_an_operator_without_kernel_in_forward_is_a_warning(expression: str) -> None:
+    assert found(FORWARD.format(expression)) == [("TP901", "warning", 6)]
+
+
+def test_elsewhere_it_may_run_on_the_cpu() -> None:
+    assert found("import torch\nm = torch.median(lengths)\n") == [("TP901", "info", 2)]
+    assert found("import torch.nn as nn\nact = nn.Mish()\n") == [("TP901", "warning", 2)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        FORWARD.format("F.interpolate(x, mode='bilinear'), torch.mean(x)"),
+        "import torch\nimport numpy as np\nnp.median(x); x.median(); np.linalg.eigh(x); x.kthvalue(1)\n",
+        "from mylib import torch\ntorch.median(x)\n",
+        "torch.median(x)\n",
+        "import torch\ndef f(torch): return torch.median(1)\n",
+        "import torch\nclass A:\n  def forward(self, x): return x.nansum()\n",
+    ],
+)
+def test_what_is_no_such_operator(source: str) -> None:
+    assert found(source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        FORWARD.format("x.conj().imag"),
+        FORWARD.format("x.mH.imag"),
+        "import torch\nc = torch.polar(r, p)\ny = c.conj().imag\n",
+        "import torch\ny = torch.fft.fft(x).conj().imag\n",
+    ],
+)
+def test_the_imaginary_part_of_a_conjugate_is_an_error(source: str) -> None:
+    assert [(code, severity) for code, severity, _ in found(source)] == [("TP902", "error")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import torch\nimport numpy as np\ny = np.fft.fft(x).conj().imag\n",
+        "import torch\ny = x.conj().imag\n",
+        FORWARD.format("x.conj().resolve_conj().imag"),
+        FORWARD.format("x.conj().real"),
+    ],
+)
+def test_other_imaginary_parts(source: str) -> None:
+    assert found(source) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "total += loss.item()",
+        "log(loss.detach().cpu().numpy())",
+        "print(loss.tolist())",
+        "if torch.isnan(loss).any(): break",
+    ],
+)
+def test_a_read_in_each_step_is_a_hint(statement: str) -> None:
+    assert found(STEP.format(statement)) == [("TP903", "info", 5)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        STEP.format("if step % 10 == 0: print(loss.item())"),
+        STEP.format("pass") + "print(loss.item())\n",
+        STEP.format("def f(): return loss.item()"),
+        STEP.format("d.item(1)"),
+        "import torch\nfor epoch in range(3):\n  for x in data:\n    loss.backward()\n  print(loss.item())\n",
+        "import torch\nfor x in data:\n  print(f(x).item())\n",
+        "for x in data:\n  loss.backward()\n  loss.item()\n",
+    ],
+)
+def test_reads_that_are_rare_or_no_steps(source: str) -> None:
+    assert found(source) == []
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["torch.nonzero(x)", "x.nonzero()", "torch.unique(x)", "torch.where(x > 0)", "x.masked_select(x > 0)"],
+)
+def test_a_shape_that_depends_on_values_is_a_hint(expression: str) -> None:
+    assert found(FORWARD.format(expression)) == [("TP904", "info", 6)]
+
+
+def test_in_a_step_only_for_sure() -> None:
+    assert found(STEP.format("i = torch.nonzero(y)")) == [("TP904", "info", 5)]
+    assert found(STEP.format("i = y.nonzero()")) == []
+    assert found("import torch\ni = torch.nonzero(labels)\n") == []
+    assert found(FORWARD.format("torch.where(x > 0, x, 0)")) == []
+
+
+LOADER = "from torch.utils.data import DataLoader\nd = DataLoader({})\n"
+
+
+@pytest.mark.parametrize("arguments", ["data, shuffle=True", "data, 32, True", "data, shuffle=True, drop_last=False"])
+def test_a_last_partial_batch_is_a_hint(arguments: str) -> None:
+    assert found(LOADER.format(arguments)) == [("TP905", "info", 2)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "data",
+        "data, shuffle=True, drop_last=True",
+        "data, shuffle=s",
+        "data, shuffle=True, drop_last=d",
+        "data, **options",
+    ],
+)
+def test_loaders_that_evaluate_or_drop(arguments: str) -> None:
+    assert found(LOADER.format(arguments)) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import torch\nx = torch.zeros(2, dtype=torch.float64)\n",
+        "import torch\ntorch.set_default_dtype(torch.double)\n",
+        "import torch\nx = y.to(torch.float64)\n",
+        FORWARD.format("x.double()"),
+    ],
+)
+def test_double_precision_is_a_hint(source: str) -> None:
+    assert [(code, severity) for code, severity, _ in found(source)] == [("TP906", "info")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import torch\nx.dtype == torch.float64\n",
+        "import torch\nTYPES = {'f8': torch.float64}\n",
+        "import torch\nimport numpy as np\nx = np.zeros(2, dtype=np.float64).double()\n",
+    ],
+)
+def test_double_as_a_word(source: str) -> None:
+    assert found(source) == []

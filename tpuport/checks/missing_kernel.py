@@ -1,0 +1,72 @@
+"""Operators that torch_tpu has no kernel for: they raise on a TPU."""
+
+import ast
+from collections.abc import Iterator
+
+from tpuport.analysis.steps import imports_torch, in_forward
+from tpuport.draft import Context, Draft, Role
+from tpuport.model import Rule, Severity
+
+FUNCTIONS = frozenset(
+    f"torch.{name}"
+    for name in (
+        "copysign", "logaddexp", "nansum", "nanmedian", "kthvalue", "std_mean", "i0", "sinc", "hypot", "cross",
+        "median", "mode", "histogram", "logspace", "poisson", "renorm", "det", "slogdet", "matrix_exp",
+        "cholesky", "rrelu", "quantize_per_tensor", "fake_quantize_per_channel_affine", "special.bessel_j0",
+        "special.zeta", "special.i0", "special.sinc", "linalg.slogdet", "linalg.det", "linalg.eigvalsh",
+        "linalg.eigh", "linalg.eigvals", "linalg.eig", "linalg.lstsq", "linalg.cholesky", "linalg.cholesky_ex",
+        "linalg.householder_product", "linalg.matrix_exp", "linalg.ldl_factor", "linalg.ldl_factor_ex",
+        "linalg.cross", "sparse.softmax", "distributions.Gamma", "distributions.Dirichlet",
+        "distributions.Beta", "distributions.MultivariateNormal", "nn.functional.mish",
+        "nn.functional.smooth_l1_loss", "nn.functional.huber_loss", "nn.functional.multilabel_margin_loss",
+        "nn.functional.multi_margin_loss", "nn.functional.rrelu", "nn.functional.max_unpool2d",
+        "nn.functional.fractional_max_pool2d", "nn.functional.adaptive_max_pool2d", "nn.Mish",
+        "nn.SmoothL1Loss", "nn.HuberLoss", "nn.MultiLabelMarginLoss", "nn.MultiMarginLoss", "nn.RReLU",
+        "nn.MaxUnpool2d", "nn.FractionalMaxPool2d", "nn.AdaptiveMaxPool2d", "nn.utils.weight_norm",
+        "nn.utils.parametrizations.weight_norm",
+    )
+)  # fmt: skip
+"""By their full names; each raised in a run on torch_tpu, forward or backward, and ran on CPU."""
+
+METHODS = frozenset(
+    ("copysign", "logaddexp", "nansum", "nanmedian", "kthvalue", "slogdet", "matrix_exp", "renorm", "log_normal_",
+     "geometric_", "cauchy_", "to_sparse", "to_sparse_csr", "to_mkldnn")
+)  # fmt: skip
+"""Names that only tensors have as methods."""
+
+MODES = {"bilinear": "antialias", "trilinear": "", "linear": ""}
+"""Modes of `interpolate` that have no kernel, with the argument that has to be true for it."""
+
+
+def check(context: Context, rule: Rule) -> Iterator[Draft]:
+    """A draft for every such operator: a warning where it is sure to run on the accelerator, else for information."""
+    module = context.module
+    for use in module.uses:
+        if use.name in FUNCTIONS and module.call_of(use.node) is not None:
+            yield _draft(context, rule, use.node, use.name)
+    if not imports_torch(module):
+        return
+    for name in METHODS & module.calls_by_method.keys():
+        for call in module.calls_by_method[name]:
+            if not module.qualified(call.func) and in_forward(module, call):
+                yield _draft(context, rule, call, f"Tensor.{name}")
+    for call in module.calls_by_method.get("interpolate", []):
+        if module.callee(call) == "torch.nn.functional.interpolate" and (mode := _mode(call)):
+            yield _draft(context, rule, call, f'{module.callee(call)}(mode="{mode}")')
+
+
+def _draft(context: Context, rule: Rule, node: ast.expr, name: str) -> Draft:
+    certain = name.startswith("torch.nn.") or in_forward(context.module, node)
+    severity = rule.severity if certain else Severity.INFO
+    return Draft(
+        rule, node, Role.NEUTRAL, message=rule.message.replace("this operator", f"`{name}`"), severity=severity
+    )
+
+
+def _mode(call: ast.Call) -> str:
+    values = {keyword.arg: keyword.value.value for keyword in call.keywords if isinstance(keyword.value, ast.Constant)}
+    mode = values.get("mode")
+    if not isinstance(mode, str) or mode not in MODES:
+        return ""
+    needed = MODES[mode]
+    return mode if not needed or values.get(needed) is True else ""
