@@ -10,7 +10,7 @@ from tpuport.analysis.module import Module
 from tpuport.analysis.places import Scopes
 from tpuport.draft import Context, Draft, Role
 from tpuport.mapping import Table
-from tpuport.model import Finding, Project, Rule, Safety
+from tpuport.model import Finding, Project, Replace, Rule, Safety
 from tpuport.settle import settle
 
 Check = Callable[[Context, Rule], Iterator[Draft]]
@@ -52,6 +52,23 @@ def _chain(node: ast.expr) -> Iterator[ast.expr]:
         yield node
 
 
+def _outside_guards(context: Context, drafts: list[Draft]) -> list[Draft]:
+    """The drafts without those inside an expression that another keeps for CUDA alone, where they are right."""
+    kept = [
+        (draft, span)
+        for draft in drafts
+        for edit in draft.edits
+        if isinstance(edit, Replace) and edit.template.startswith("{0} if torch.cuda.is_available() else")
+        for span in edit.holes
+    ]
+
+    def is_inside(draft: Draft) -> bool:
+        span = context.module.span(draft.node)
+        return any(owner is not draft and hole != span and hole.contains(span) for owner, hole in kept)
+
+    return [draft for draft in drafts if not is_inside(draft)] if kept else drafts
+
+
 def match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module, list[Finding]]:
     """The parsed module and its findings of `rules` that no comment ignores, in source order.
 
@@ -75,6 +92,7 @@ def _match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module
     by_name = {rule.name: rule for rule in everything.values()}
     drafts = list(_drafts(context, list(everything.values())))
     drafts.extend(_unclaimed(context, drafts, by_name[NAMESPACE]))
+    drafts = _outside_guards(context, drafts)
     found = settle(context, drafts, by_name[AVAILABILITY], by_name[COMPARISON])
     if suppress.may_apply(source):
         found = suppress.apply(source, found, by_name)

@@ -11,10 +11,24 @@ from tpuport.analysis.guards import CUDA_AVAILABLE, SKIPS, conditions, ends_bloc
 from tpuport.analysis.module import dotted
 from tpuport.checks.device_comparison import is_mode, subject, type_of_device
 from tpuport.draft import Context, Draft, Role
+from tpuport.hold import Holds
 from tpuport.model import Edit, Finding, GuardStatement, Rename, Replace, Rule, Safety, Severity, Span
 
 PORTABLE_SPEEDUPS = {"pin_memory", "non_blocking", "fused"}
 """Arguments and methods that pay on any accelerator; each was run on a TPU device."""
+
+PRINTS = {"print", "info", "debug", "warning", "warn"}
+RAISES_WITHOUT_CUDA = {
+    "torch.cuda.get_device_properties",
+    "torch.cuda.get_device_capability",
+    "torch.cuda.memory_summary",
+    "torch.cuda.memory_snapshot",
+    "torch.cuda.utilization",
+    "torch.cuda.temperature",
+    "torch.cuda.power_draw",
+    "torch.cuda.clock_rate",
+}
+"""Reports of CUDA that can be left to CUDA where they are only printed: without it, printing them failed."""
 
 TELLS_APART = "it tells CUDA from other accelerators"
 HANDED_ON = "its value is handed on, and where it goes is not known"
@@ -48,13 +62,15 @@ class Settlement:
         self.availability = availability
         self.comparison = comparison
         self._chain_of: dict[int, int] = {}
+        self.holds = Holds(context)
         self.branches = Branches(self.module, context.guards, [draft.node for draft in drafts])
 
     def findings(self) -> list[Finding]:
         """All findings of the module, in source order."""
         for draft in self.drafts:
-            self._hold_to_floor(draft)
-            self._hold_to_source(draft)
+            if reason := self.holds.reason(draft):
+                draft.edits = draft.own_guard = ()
+                draft.role, draft.reason = Role.BLOCKS, reason
             if draft.role is Role.BLOCKS:
                 self._guard_output(draft)
         settled: set[int] = set()
@@ -65,35 +81,20 @@ class Settlement:
         for draft in self.drafts:
             if draft.role is Role.CUDA_ONLY and id(draft) not in settled:
                 draft.edits += draft.own_guard
-        return sorted(map(self._finding, self.drafts), key=lambda finding: (finding.span, finding.code))
+        found = map(self._finding, self._one_a_site())
+        return sorted(found, key=lambda finding: (finding.span, finding.code))
+
+    def _one_a_site(self) -> Iterator[Draft]:
+        """The drafts without those that only repeat what another says of the same node."""
+        best: dict[ast.AST, Draft] = {}
+        for draft in self.drafts:
+            known = best.get(draft.node)
+            if known is None or (bool(draft.edits), bool(draft.reason)) > (bool(known.edits), bool(known.reason)):
+                best[draft.node] = draft
+        yield from (d for d in self.drafts if best[d.node] is d or (d.edits and d.edits != best[d.node].edits))
 
     def _position(self, node: ast.AST) -> tuple[int, int]:
         return self.module.span(node)[:2]
-
-    def _hold_to_floor(self, draft: Draft) -> None:
-        needed = draft.rule.min_torch if draft.min_torch is None else draft.min_torch
-        if (draft.edits or draft.own_guard) and not self.context.has_torch(needed):
-            draft.edits = draft.own_guard = ()
-            draft.role = Role.BLOCKS
-            draft.reason = f"the fix needs torch {needed}, and the floor is {self._floor()}"
-
-    def _hold_to_source(self, draft: Draft) -> None:
-        """Leave what the file itself replaces, and what TorchScript compiles: neither follows a rewrite."""
-        if not draft.edits and not draft.own_guard:
-            return
-        renamed = {edit.old for edit in draft.edits if isinstance(edit, Rename)}
-        if patched := renamed & self.context.replaced:
-            reason = f"the file replaces {min(patched)} itself, so both have to move together"
-        elif self.context.is_scripted(draft.node):
-            reason = "TorchScript compiles this function, which knows neither the accelerator nor variables around it"
-        else:
-            return
-        draft.edits = draft.own_guard = ()
-        draft.role, draft.reason = Role.BLOCKS, reason
-
-    def _floor(self) -> str:
-        project = self.context.project
-        return project.min_torch + (f" ({project.floor_source})" if project.floor_source else "")
 
     # Chains
 
@@ -178,7 +179,7 @@ class Settlement:
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call) or draft.edits:
             return
         name = dotted(statement.value.func).rpartition(".")[2]
-        if name in OUTPUT_CALLS:
+        if name in PRINTS and self.module.qualified(draft.node) in RAISES_WITHOUT_CUDA:
             draft.role = Role.CUDA_ONLY
             draft.own_guard = (GuardStatement(self.module.span(statement), "torch.cuda.is_available()"),)
 
@@ -196,8 +197,8 @@ class Settlement:
             return "TorchScript compiles this function, which does not know the accelerator"
         if chain.suspects:
             return f"line {self.module.span(chain.suspects[0]).line} looks like code for CUDA only"
-        if not self.context.has_torch(self.availability.min_torch):
-            return f"the fix needs torch {self.availability.min_torch}, and the floor is {self._floor()}"
+        if too_old := self.holds.floor(self.availability.min_torch):
+            return too_old
         for test in chain.tests:
             if not self.context.guards.counts_devices(test) and (lost := self._where_the_value_goes(test, test)):
                 return lost
@@ -205,6 +206,8 @@ class Settlement:
             return hidden
         if any(map(self._asks_again, comparisons)):
             return "the same device is asked about again, for another type"
+        if stays := next(filter(None, map(self._producer_that_stays, comparisons)), ""):
+            return stays
         return "" if chain.with_role(Role.MOVES) else self._why_it_stays_alone(chain, comparisons)
 
     def _needs_cuda_under_a_flag(self, chain: Chain) -> str:
@@ -232,6 +235,21 @@ class Settlement:
             return "whether other accelerators take this branch is for a person to say"
         if not comparisons and not all(self.branches.is_plain(t) or self._demands_cuda(t) for t in chain.tests):
             return NOT_PLAIN
+        return ""
+
+    def _producer_that_stays(self, test: ast.expr) -> str:
+        """Why a comparison stays: a string that reaches the variable that it looks at stays `cuda`."""
+        device = subject(test)
+        found = self.module.lookup(device) if isinstance(device, ast.Name) else None
+        values = (
+            [v for binding in found[1] for v in (binding.value, getattr(binding.node, "iter", None))] if found else []
+        )
+        named = [self.module.only_value(v) if isinstance(v, ast.Name) else v for v in values]
+        inside = {node for value in named if value is not None for node in ast.walk(value)}
+        for draft in self.drafts:
+            if draft.node in inside and draft.rule.name == "device-literal" and not draft.edits:
+                line = self.module.span(draft.node).line
+                return f"the text on line {line}, which reaches what it asks about, stays"
         return ""
 
     def _asks_again(self, test: ast.expr) -> bool:
@@ -316,7 +334,7 @@ class Settlement:
                 continue  # the rule of the device count rewrites it
             rule = self.availability if self.context.guards.tests_availability(test) else self.comparison
             unsafe = self._why_unsafe(test)
-            draft = Draft(rule, test, Role.MOVES, (self._test_edit(test),), reason=unsafe)
+            draft = Draft(rule, test, Role.MOVES, (self._test_edit(test, chain),), reason=unsafe)
             draft.safety = Safety.UNSAFE if unsafe else None
             self._chain_of[id(draft)] = chain.number
             self.drafts.append(draft)
@@ -328,7 +346,7 @@ class Settlement:
             return f"the file also speaks of {other[1]!r} devices, for which the answer would change too"
         return ""
 
-    def _test_edit(self, test: ast.expr) -> Edit:
+    def _test_edit(self, test: ast.expr, chain: Chain) -> Edit:
         module = self.module
         span = module.span(test)
         if isinstance(test, ast.Call) and self.context.guards.tests_availability(test):
@@ -344,6 +362,8 @@ class Settlement:
         match test:
             case ast.Attribute():
                 return Replace(span, '{0}.device.type != "cpu"', hole)
+            case ast.Compare() if _is_type(test) and any(d.rule.name == "device-literal" for d in chain.drafts):
+                pass  # a device is made here, which a third kind of device must not turn into
             case ast.Compare(ops=[ast.Eq()]) if self._is_cuda_or_cpu(test):
                 return Replace(span, '{0} != "cpu"', hole)
             case ast.Compare(ops=[ast.NotEq()]) if self._is_cuda_or_cpu(test):

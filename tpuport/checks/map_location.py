@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tpuport.analysis.calls import argument, is_constant, is_unpacked
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import Replace, Rule, Severity
+from tpuport.model import Replace, Rule, SetArgument, Severity
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
@@ -16,14 +16,18 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             continue
         where = argument(call, 1, "map_location")
         if where is None and _other_branch_maps(context, call):
-            reason = "the other branch loads to the CPU: this one is for checkpoints on CUDA"
-            yield Draft(rule, call, Role.BLOCKS, severity=Severity.INFO, reason=reason)
+            edit = SetArgument(module.span(call), "map_location", "None if torch.cuda.is_available() else {device}")
+            message = "on a TPU this branch would load a checkpoint where it was saved, on CUDA"
+            yield Draft(rule, call, Role.MOVES, (edit,), message=message)
         elif where is None:
             reason = "a checkpoint saved from CUDA loads only with map_location= on a machine without it"
             yield Draft(rule, call, Role.NEUTRAL, severity=Severity.INFO, reason=reason)
         elif isinstance(where, ast.IfExp) and is_constant(where.body, None) and context.guards.cuda_tests(where.body):
-            reason = "None leaves storages on CUDA, where they were saved from"
-            yield Draft(rule, where.body, Role.BLOCKS, severity=Severity.INFO, reason=reason)
+            if isinstance(where.orelse, ast.Constant):
+                reason = "None leaves storages on CUDA, where they were saved from"
+                yield Draft(rule, where.body, Role.BLOCKS, severity=Severity.INFO, reason=reason)
+            else:
+                yield Draft(rule, where.body, Role.CUDA_ONLY)
         elif isinstance(where, ast.Lambda) and (moved := _storage_call(where)) is not None:
             if moved.args or moved.keywords:
                 yield Draft(rule, where, Role.BLOCKS, reason="the device that the storage goes to is numbered")

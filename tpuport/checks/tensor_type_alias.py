@@ -152,7 +152,8 @@ INITIALISERS = {"fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_"
 def _values(module: Module, node: ast.expr) -> list[ast.expr]:
     """The expressions that a name may stand for, where all are written out; else the node itself."""
     found = module.lookup(node) if isinstance(node, ast.Name) else None
-    values = [binding.value for binding in found[1]] if found else []
+    around = {up for _, up in module.ancestors(node)}
+    values = [binding.value for binding in found[1] if binding.node not in around] if found else []
     return [value for value in values if value is not None] if values and None not in values else [node]
 
 

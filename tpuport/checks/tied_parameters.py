@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tpuport.analysis.module import dotted
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import InsertBefore, Rule
+from tpuport.model import InsertBefore, Rule, Severity
 
 SWAP = "torch.__future__.set_swap_module_params_on_conversion"
 KEEP_TIED = f"""if torch.accelerator.is_available() and not torch.cuda.is_available():
@@ -23,7 +23,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         if _is_parameter(node.targets[0]) and _is_parameter(node.value):
             edits = (InsertBefore(module.span(node), KEEP_TIED),) if first else ()
             reason = "" if first else "it is settled with the first one of the file"
-            yield Draft(rule, node, Role.NEUTRAL, edits, reason=reason)
+            severity = None if first else Severity.INFO
+            yield Draft(rule, node, Role.NEUTRAL, edits, reason=reason, severity=severity)
             first = False
 
 

@@ -5,7 +5,7 @@ import io
 import tokenize
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tpuport.analysis.module import Module
 from tpuport.errors import TpuportError
@@ -35,18 +35,69 @@ def rewrite(
 ) -> Rewritten:
     """Fix what can be fixed in `source`.
 
-    A chain is fixed whole or not at all: one unsafe member holds all of it back unless `unsafe`. Raises SyntaxError
-    when `source` does not parse, and TpuportError when the result would not parse, would lose a comment or would not
-    settle: then nothing of it may be used.
+    A chain is fixed whole or not at all: one unsafe member holds all of it back unless `unsafe`. A chain whose result
+    would not parse, would lose a comment or would use a name that nothing sets is left, with that for its reason.
+    Raises SyntaxError when `source` does not parse, and TpuportError when the rewriting would not come to an end.
     """
+    module, found = match(source, project, rules)
+    chosen = applicable(found, unsafe)
+    width = line_length or _width(source)
+    try:
+        return _rewrite_all(source, project, rules, unsafe, width)
+    except TpuportError:
+        refused: list[Finding] = []
+        text = _rewrite_sound(module, project, _chains(chosen), width, [], refused)
+    fixed = [finding for finding in chosen if finding not in refused]
+    left = [replace(f, edits=(), safety=Safety.MANUAL, reason=REFUSED) if f in refused else f for f in found]
+    return Rewritten(text, tuple(fixed), tuple(finding for finding in left if finding not in fixed))
+
+
+REFUSED = "the rewriter makes no sound code of it: please report this file"
+
+
+def _chains(found: Sequence[Finding]) -> list[list[Finding]]:
+    """The findings that must be fixed together."""
+    groups: dict[object, list[Finding]] = {}
+    for number, finding in enumerate(found):
+        key = ("chain", finding.chain) if finding.chain is not None else number
+        groups.setdefault(key, []).append(finding)
+    return list(groups.values())
+
+
+def _rewrite_sound(
+    module: Module,
+    project: Project,
+    chains: list[list[Finding]],
+    width: int,
+    accepted: list[Finding],
+    refused: list[Finding],
+) -> str:
+    """The text with as many chains fixed as give sound code; fills `accepted` and `refused`, halving where it fails."""
+    wanted = [*accepted, *(finding for chain in chains for finding in chain)]
+    try:
+        text = _apply(module, project, wanted, width) if wanted else module.source
+        _check(module.source, text)
+    except TpuportError:
+        if len(chains) > 1:
+            half = len(chains) // 2
+            _rewrite_sound(module, project, chains[:half], width, accepted, refused)
+            return _rewrite_sound(module, project, chains[half:], width, accepted, refused)
+        refused.extend(finding for chain in chains for finding in chain)
+        return _apply(module, project, accepted, width) if accepted else module.source
+    accepted[:] = wanted
+    return text
+
+
+def _rewrite_all(source: str, project: Project, rules: Sequence[Rule], unsafe: bool, width: int) -> Rewritten:
     module, found = match(source, project, rules)
     chosen = applicable(found, unsafe)
     text, fixing = source, chosen
     for _ in range(ROUNDS):
         if not fixing:
             break
-        text = _apply(module, project, fixing, line_length or _width(source))
-        module, again = _check(source, text, project, rules)
+        text = _apply(module, project, fixing, width)
+        _check(source, text)
+        module, again = match(text, project, rules)
         fixing = applicable(again, unsafe)
     if fixing:
         lines = ", ".join(str(finding.span.line) for finding in fixing)
@@ -106,7 +157,8 @@ def strings(tree: ast.Module) -> Counter[str]:
     )
 
 
-def _check(source: str, text: str, project: Project, rules: Sequence[Rule]) -> tuple[Module, list[Finding]]:
+def _check(source: str, text: str) -> None:
+    """Raise TpuportError unless the text parses, keeps every comment and docstring, and sets every name it uses."""
     try:
         lost = strings(ast.parse(source)) - strings(ast.parse(text))
         lost += comments(source) - comments(text)
@@ -119,4 +171,3 @@ def _check(source: str, text: str, project: Project, rules: Sequence[Rule]) -> t
         raise TpuportError(
             f"the rewrite would lose the comment or docstring {next(iter(lost))!r}", hint="please report this file"
         )
-    return match(text, project, rules)

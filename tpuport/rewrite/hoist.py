@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tpuport.analysis.devices import default_device_kind, zero_is_current
-from tpuport.analysis.module import Module
+from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.scopes import Kind, Scope
 from tpuport.errors import TpuportError
 from tpuport.model import Edit, Project, Span
@@ -119,8 +119,16 @@ class _Planner:
         """The functions whose body runs the code at `span`, outermost first."""
         return [f for f in self._functions if any(self.module.span(s).contains(span) for s in f.body)]
 
+    @cached_property
+    def _is_set_unseen(self) -> bool:
+        """Whether the file changes variables in ways that no reader of its names can follow."""
+        called = {dotted(call.func) for call in self.module.of_type(ast.Call)}
+        return bool(called & {"exec", "eval", "globals", "vars", "setattr"})
+
     def _own(self, span: Span) -> tuple[str, str] | None:
         """A variable of the user's that already holds the default device here, and whether it is text or a device."""
+        if self._is_set_unseen:
+            return None
         scope: Scope | None = self._scope(span)
         while scope is not None:
             for name, bindings in scope.bindings.items():

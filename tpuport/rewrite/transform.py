@@ -59,8 +59,15 @@ class _Work:
     insertions: dict[Span, list[Insertion]] = field(default_factory=dict)
     rebinds: dict[Span, list[Rebind]] = field(default_factory=dict)
     holes: set[Span] = field(default_factory=set)
-    statements: set[Span] = field(default_factory=set)
-    """Where any of the above concerns a statement as a whole."""
+    statements: dict[tuple[int, int], Span] = field(default_factory=dict)
+    """Where a statement begins, with its span, that any of the above concerns as a whole.
+
+    Only the beginnings of compound statements agree with those of `ast`: libcst counts a last semicolon in.
+    """
+
+    def statement(self, span: Span | None) -> Span | None:
+        """The span, as the edits know it, of the statement that begins where `span` does."""
+        return self.statements.get(span[:2]) if span is not None else None
 
     @classmethod
     def of(cls, edits: Sequence[Edit], hoisted: Hoisted, plan: ImportPlan) -> "_Work":
@@ -80,7 +87,8 @@ class _Work:
             work.insertions.setdefault(insertion.anchor, []).append(insertion)
         for moved in plan.rebinds:
             work.rebinds.setdefault(moved.span, []).append(moved)
-        work.statements = {*work.guards, *work.before, *work.removals, *work.insertions, *work.rebinds}
+        concerned = (*work.guards, *work.before, *work.removals, *work.insertions, *work.rebinds)
+        work.statements = {span[:2]: span for span in concerned}
         return work
 
 
@@ -259,12 +267,12 @@ class _Rewriter(cst.CSTTransformer):
         self, original: cst.SimpleStatementLine | cst.SimpleStatementSuite, body: Sequence[cst.BaseSmallStatement]
     ) -> list[Statement] | None:
         """One statement a line, with what is to stand before, around and after each; None if there is no such thing."""
-        spans = [self.span(statement) for statement in original.body]
-        if not any(span in self.work.statements for span in spans):
+        spans = [self.work.statement(self.span(statement)) for statement in original.body]
+        if not any(spans):
             return None
         result: list[Statement] = []
         for span, statement in zip(spans, body, strict=True):
-            if span is None or span not in self.work.statements:
+            if span is None:
                 result.append(_alone(statement))
                 continue
             self.done.add(span)
@@ -309,7 +317,8 @@ class _Rewriter(cst.CSTTransformer):
     def _inserted(
         self, span: Span | None, node: cst.BaseCompoundStatement
     ) -> "cst.CSTNode | cst.FlattenSentinel[cst.CSTNode]":
-        if span is None or span not in self.work.statements:
+        span = self.work.statement(span)
+        if span is None:
             return node
         self.done.add(span)
         before, after = self._around(span)
@@ -394,7 +403,7 @@ def apply(source: str, edits: Sequence[Edit], hoisted: Hoisted, plan: ImportPlan
     rewriter = _Rewriter(work, hoisted, plan, Style.of(wrapper.module, source, torch, width))
     rewriter.positions = dict(wrapper.resolve(PositionProvider))
     text = wrapper.module.visit(rewriter).code
-    wanted = {*work.expressions, *work.statements}
+    wanted = {*work.expressions, *work.statements.values()}
     if missing := wanted - rewriter.done:
         span = min(missing)
         raise TpuportError(f"line {span.line}, column {span.column + 1}: the rewriter finds no such expression")
