@@ -21,7 +21,7 @@ UNUSED = "unused-ignore"
 INVALID = "invalid-ignore"
 WITHOUT_REASON = "ignore-without-reason"
 
-_MARK = re.compile(r"#\s*tpuport\s*:\s*")
+_MARK = re.compile(r"#[ \t]*tpuport[ \t]*:[ \t]*")
 _FORM = re.compile(r"(?P<verb>ignore-file|ignore|off|on)\b(?:\s*\[(?P<codes>[^\]]*)\])?(?P<reason>[^#]*)")
 _VERBS = ("ignore", "ignore-file", "off", "on")
 _TO_THE_END = 1 << 60

@@ -105,6 +105,9 @@ def enormous(choice: random.Random, raw: bytes) -> bytes:
             b"x." + b"a" * size + b".cuda()\n",
             b"# tpuport: ignore[" + b"TP101," * (size // 10) + b"]\n",
             b"if a: x.cuda()\n" + b"elif b: pass\n" * (size // 300),
+            b"import " + b"(" * size,
+            b"from a import (\n" + b"b,\n" * (size // 10),
+            b"#" + b" " * size + b"tpuport: \n",
             b"x = 1" + b" + 1" * (size // 100) + b"\n",
             b"x = '''" + b"\n" * size + b"'''; y.cuda()\n",
         ]
@@ -151,7 +154,8 @@ def cases(count: int, seed: int) -> Iterator[tuple[str, bytes]]:
 
 
 def settled(name: str, raw: bytes) -> Outcome:
-    """What lint makes of one text."""
+    """What lint makes of one text: the look at its bytes that each run begins with, then the search for findings."""
+    engine.look(raw)
     task = engine.Task(catalog.load().rules, Project("2.11"), time_limit=TIME_LIMIT)
     return engine.settle(Path(f"{name}.py"), task, raw)
 

@@ -28,7 +28,10 @@ CUDA_NAMES = (
 )
 """Names of torch.cuda that projects import and re-export, and whose counterparts take other arguments."""
 
-_IMPORTS_NAME = re.compile(rb"import\b[^#\n]*(?:\([^)]*)?\b(" + "|".join(CUDA_NAMES).encode() + rb")\b")
+_IMPORTED = re.compile(rb"import\b[ \t]*(\([^)]{0,4000}|[^#\n]{0,1000})")
+"""What an import names; bounded, so that no file makes the search long."""
+
+_CUDA_NAME = re.compile(rb"\b(?:" + "|".join(CUDA_NAMES).encode() + rb")\b")
 
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What `ast.parse` raises for text that is no Python, or too much of it; the file's own outcome says so later."""
@@ -64,7 +67,7 @@ def _forks(node: ast.AST) -> bool:
 
 def imported_names(raw: bytes) -> Iterator[str]:
     """Names that torch.cuda has too and that a source file imports from elsewhere, a file of the run perhaps."""
-    if _IMPORTS_NAME.search(raw):
+    if any(_CUDA_NAME.search(names) for names in _IMPORTED.findall(raw)):
         for node in _walk(raw):
             if isinstance(node, ast.ImportFrom) and (node.level or not (node.module or "").startswith("torch")):
                 yield from (alias.name for alias in node.names if alias.name in CUDA_NAMES)
