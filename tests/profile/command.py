@@ -38,8 +38,13 @@ def environment() -> dict[str, str]:
 def tpuport(*arguments: str | Path, cwd: Path) -> Result:
     done = subprocess.run(
         [sys.executable, "-m", "tpuport", *map(str, arguments)],
-        cwd=cwd, env=environment(), capture_output=True, text=True, timeout=LIMIT_S, check=False,
-    )  # fmt: skip
+        cwd=cwd,
+        env={**environment(), "TPUPORT_CACHE_DIR": str(cwd / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
     return Result(done.returncode, done.stdout, done.stderr)
 
 

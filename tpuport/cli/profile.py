@@ -10,10 +10,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tpuport.cli.chips import CHIP_HELP, CompileWatch, chosen_chips
 from tpuport.cli.report_formats import ReportFormat, print_report
 from tpuport.errors import ExitCode, UsageError
-from tpuport.profile.analyses import analyse
-from tpuport.profile.engine import prepare_folder, run_session
+from tpuport.profile.chips.specs import ChipName
+from tpuport.profile.engine import compile_for_chips, prepare_folder, report_on, run_session
 from tpuport.profile.machine import choose_device
 from tpuport.profile.plan import Device, Mode, Plan, StepSource, default_modes
 from tpuport.profile.runner import ProcessExit
@@ -57,6 +58,7 @@ def profile(
         typer.Option(min=1, help="Least number of warm-up steps; warm-up ends with a step that compiles nothing new."),
     ] = 3,
     timeout: Annotated[float, typer.Option(min=1, help="Time limit of each mode, in seconds.")] = 900,
+    chip: Annotated[list[ChipName] | None, typer.Option(help=CHIP_HELP)] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Session folder. Default: tpuport-session-<time> in this directory."),
@@ -77,18 +79,24 @@ def profile(
     The report: step times, executions and programs a step, graphs, every graph break and recompile with its line, and
     whether all modes compute the same losses. It is saved, and `tpuport report` shows it again.
 
+    With --chip the programs of a step also go through the real TPU compiler, for which no TPU is needed: estimated
+    time on the device, what bounds it, memory, and what each line of the source costs.
+
     Exit codes: 0 measured, 2 wrong usage, 3 the script failed in eager mode or in all modes.
     """
     plan = _plan(script, arguments or [], device, mode or [], steps, warmup, timeout, step_on, seed)
     folder = (output or Path(f"tpuport-session-{datetime.now():%Y%m%d-%H%M%S}")).absolute()
+    chips = chosen_chips(chip, plan)
     prepare_folder(folder)
     console = Console(stderr=True, highlight=False)
     try:
         session = run_session(plan, folder, _Watch(console, plan))
+        if chips:
+            session = compile_for_chips(session, chips, CompileWatch(console, chips))
     except KeyboardInterrupt:
         console.print(f"interrupted; what was measured until now is in {_shown(folder)}", soft_wrap=True, markup=False)
         raise
-    report = analyse(session)
+    report = report_on(session)
     print_report(session, report, ReportFormat.JSON if json else output_format)
     console.print(f"Saved; show it again with: tpuport report {_shown(folder)}", soft_wrap=True, markup=False)
     if not report.modes.measured:

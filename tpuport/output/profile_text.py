@@ -5,6 +5,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tpuport.output.profile_text_chips import chips_and_lines
+from tpuport.output.profile_units import NONE, number, scale, seconds
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.graph_breaks import GraphBreaks
 from tpuport.profile.analyses.losses import Losses
@@ -26,7 +28,6 @@ _EMULATED_NOTE = (
     "Executions and programs are what torch_tpu gives a TPU to run: compare the modes by them. "
     "Times marked emulated are those of XLA's CPU backend and say nothing of a TPU."
 )
-_NONE = "–"
 _SHOWN_CHANGES = 6
 
 
@@ -36,6 +37,7 @@ def render(session: Session, report: Report, console: Console) -> None:
         _heading(session),
         _failures(report.modes),
         *_measurements(session, report),
+        *chips_and_lines(session, report),
         _graph_breaks(report.graph_breaks, report.modes),
         _recompiles(report.recompiles, report.modes),
         _remarks(report.modes),
@@ -152,30 +154,18 @@ def _time_basis(modes: Modes) -> str:
 
 def _step_cells(time: StepTime | None) -> list[Text]:
     if time is None:
-        return [Text(_NONE), Text(_NONE), Text("0")]
-    factor, unit = _scale(time.highest.value)
+        return [Text(NONE), Text(NONE), Text("0")]
+    factor, unit = scale(time.highest.value)
     low, median, high = (f"{figure.value * factor:.3g}" for figure in (time.lowest, time.median, time.highest))
     return [Text(f"{median} {unit}"), Text(f"{low} – {high} {unit}"), Text(str(time.steps))]
 
 
 def _number(figure: Figure | None) -> Text:
-    return Text(_NONE if figure is None else f"{figure.value:g}")
+    return Text(number(figure))
 
 
 def _seconds(figure: Figure | None) -> Text:
-    return Text(_NONE if figure is None else _duration(figure.value))
-
-
-def _duration(seconds: float) -> str:
-    factor, unit = _scale(seconds)
-    return f"{seconds * factor:.3g} {unit}"
-
-
-def _scale(seconds: float) -> tuple[float, str]:
-    """Return the factor and the unit in which a duration reads best."""
-    if seconds < 1e-3:
-        return 1e6, "µs"
-    return (1e3, "ms") if seconds < 1 else (1.0, "s")
+    return Text(seconds(figure))
 
 
 def _gains(session: Session, report: Report) -> RenderableType | None:
@@ -243,7 +233,7 @@ def _indented(text: str) -> RenderableType:
 
 
 def _where(place: Place | None) -> Text:
-    return Text(_NONE if place is None else str(place), style="cyan")
+    return Text(NONE if place is None else str(place), style="cyan")
 
 
 def _compiled(modes: Modes) -> bool:

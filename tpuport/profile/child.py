@@ -16,7 +16,7 @@ from typing import Any
 
 from tpuport.profile.codec import decode
 from tpuport.profile.frames import innermost_user_frame, library_prefixes
-from tpuport.profile.layout import CRASH_LOG, DEVICE_LOG, read_json
+from tpuport.profile.layout import CRASH_LOG, DEVICE_LOG, PROGRAMS, read_json
 from tpuport.profile.pjrt import PluginTable
 from tpuport.profile.plan import Device, Mode, ModePlan
 from tpuport.profile.records import FILE_NAME, Ended, Note, RecordWriter, Started, StoodIn
@@ -103,6 +103,7 @@ def _profile(
 
     from tpuport.profile.instruments.compilation import ModelCalls, python_stack
     from tpuport.profile.instruments.dynamo import DynamoTrace
+    from tpuport.profile.instruments.locations import locate_operations
     from tpuport.profile.instruments.locks import wait_before_holding_the_lock
     from tpuport.profile.instruments.losses import Losses
     from tpuport.profile.instruments.programs import Programs
@@ -116,7 +117,7 @@ def _profile(
     leave = watch_os_exit(writer, prefixes)
     programs = None
     if table is not None:
-        programs = Programs(table, writer)
+        programs = Programs(table, writer, Path(mode_plan.folder).parent / PROGRAMS, locate_operations())
         wait_before_holding_the_lock()
     trace = DynamoTrace(writer)
     trace.install()

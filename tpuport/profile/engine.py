@@ -1,9 +1,18 @@
 """From a plan to a saved session."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 from tpuport.errors import UsageError
+from tpuport.profile.analyses import Report, analyse
+from tpuport.profile.analyses.chips import step_programs
+from tpuport.profile.chips.compiler import PACKAGES
+from tpuport.profile.chips.pool import Progress, compile_programs
+from tpuport.profile.layout import PROGRAMS, SOURCES
+from tpuport.profile.machine import INSTALL_PROFILE, missing
+from tpuport.profile.places import Place
 from tpuport.profile.plan import Mode, Plan
 from tpuport.profile.runner import Interrupted, ProcessExit, run_mode
 from tpuport.profile.session import Session, load, new_header, save
@@ -38,6 +47,7 @@ def run_session(plan: Plan, folder: Path, watch: Watch) -> Session:
     """
     header = new_header(plan)
     try:
+        (folder / PROGRAMS).mkdir()
         save(folder, header)
     except OSError as error:
         raise UsageError(
@@ -54,3 +64,34 @@ def run_session(plan: Plan, folder: Path, watch: Watch) -> Session:
         save(folder, header)
         watch(mode, end)
     return load(folder)
+
+
+def require_compiler() -> None:
+    """Raise UsageError when the TPU compiler is not installed."""
+    if absent := missing(PACKAGES):
+        raise UsageError(f"--chip needs {' and '.join(absent)}, not installed", hint=f"Install with: {INSTALL_PROFILE}")
+
+
+def compile_for_chips(session: Session, chips: tuple[str, ...], progress: Progress) -> Session:
+    """Compile the programs of every mode's step for `chips`, save the results and return the session with them."""
+    programs = dict.fromkeys(digest for run in session.runs for digest in step_programs(run.records) if digest)
+    compile_programs(session.folder, programs, chips, progress)
+    return load(session.folder)
+
+
+def report_on(session: Session) -> Report:
+    """Analyse a session that was just made, and keep the text of the files that the report refers to."""
+    report = analyse(session)
+    session.sources.save(session.folder / SOURCES, (place.file for place in _places(report)))
+    return report
+
+
+def _places(value: Any) -> Iterator[Place]:
+    if isinstance(value, Place):
+        yield value
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from _places(getattr(value, field.name))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _places(item)

@@ -23,6 +23,19 @@ def is_user_file(file: str, prefixes: Iterable[str]) -> bool:
     return not any(file.startswith(prefix) for prefix in prefixes)
 
 
+_RUNTIMES = frozenset({"torch", "torch_tpu", "functorch"})
+_PACKAGES = ("/site-packages/", "/dist-packages/")
+
+
+def is_model_file(file: str, prefixes: Iterable[str]) -> bool:
+    """Whether `file` may hold model code: the user's own, or an installed package's other than torch itself."""
+    for folder in _PACKAGES:
+        _, found, below = file.rpartition(folder)
+        if found:
+            return below.partition("/")[0] not in _RUNTIMES and below.endswith(".py")
+    return is_user_file(file, prefixes)
+
+
 def innermost_user_frame(stack: Iterable[Frame], prefixes: Iterable[str]) -> Frame | None:
     """Return the deepest frame of `stack` (outermost first) that is the user's."""
     known = tuple(prefixes)

@@ -14,6 +14,13 @@ DEVICE_LOG = "device.log"
 CRASH_LOG = "crash.log"
 """The Python stack at a fatal signal or at the time limit."""
 
+CHIPS = "chips"
+"""Folder of what the TPU compiler said, one folder a chip, one JSON file a program."""
+SOURCES = "sources.json"
+"""The user's source files that the report refers to, as they were when the session was profiled."""
+PROGRAMS = "programs"
+"""Folder of the programs that were executed in the counted steps of any mode, one file each, named by its SHA-256."""
+
 
 def read_json(path: Path) -> Any:
     """Parse the JSON file at `path`."""
@@ -22,6 +29,11 @@ def read_json(path: Path) -> Any:
 
 def write_json(path: Path, value: Any) -> None:
     """Write `value` to `path` so that a reader sees the old file or the new one, never a part."""
-    draft = path.with_name(f".{path.name}.new")
-    draft.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    write_bytes(path, (json.dumps(value, indent=1) + "\n").encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write `content` to `path` so that a reader sees the old file or the new one, never a part."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    draft.write_bytes(content)
     os.replace(draft, path)

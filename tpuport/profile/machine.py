@@ -10,13 +10,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tpuport.errors import TpuportError, UsageError
+from tpuport.profile.chips.compiler import PACKAGES
+from tpuport.profile.chips.specs import CHIPS
 from tpuport.profile.plan import Device
 
-CHIPS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
-"""Chips that libtpu can compile for without one being attached."""
 INSTALL_PROFILE = "pip install 'tpuport[profile]'"
 _EMULATION_PACKAGES = ("torch", "torch_tpu", "lammps-jax-pjrt-cpu")
-_COMPILE_PACKAGES = ("libtpu", "pypjrt")
 _GOOGLE_PCI_VENDOR = "0x1ae0"
 _TPU_PCI_DEVICES = {"0x005e": "v4", "0x0062": "v5p", "0x0063": "v5e", "0x006f": "v6e", "0x0076": "tpu7x"}
 _PROBE = """
@@ -180,7 +179,7 @@ def _emulated_tpu() -> Ability:
 
 
 def _compiler() -> Ability:
-    lacking = _lacks(_COMPILE_PACKAGES)
+    lacking = _lacks(PACKAGES)
     if lacking:
         return Ability("tpu-compiler", False, *lacking)
     return Ability("tpu-compiler", True, f"libtpu {installed('libtpu')} compiles for {', '.join(CHIPS)}")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tpuport.profile.frames import innermost_user_frame, library_prefixes
+from tpuport.profile.frames import innermost_user_frame, is_model_file, library_prefixes
 from tpuport.profile.records import Frame, Records, Started
 
 
@@ -39,6 +39,11 @@ class Places:
     def innermost(self, stack: Iterable[Frame]) -> Place | None:
         """Return the place of the deepest frame of `stack` (outermost first) that is the user's own."""
         return self.place(innermost_user_frame(stack, self._prefixes))
+
+    def of_operation(self, stack: Iterable[Frame]) -> Place | None:
+        """Return the line of model code that an operation with this stack belongs to, be it in an installed package."""
+        frames = reversed(tuple(stack))
+        return self.place(next((frame for frame in frames if is_model_file(frame.file, self._prefixes)), None))
 
     def is_user(self, frame: Frame) -> bool:
         """Whether `frame` is the user's own."""

@@ -3,18 +3,22 @@
 import platform
 import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tpuport import __version__
 from tpuport.errors import TpuportError
+from tpuport.profile.chips.estimates import Compiled
+from tpuport.profile.chips.pool import load_compiled
+from tpuport.profile.chips.specs import CHIPS as CHIP_SPECS
 from tpuport.profile.codec import DecodeError, decode, encode
-from tpuport.profile.layout import CRASH_LOG, SESSION, STDERR_LOG, read_json, write_json
+from tpuport.profile.layout import CRASH_LOG, SESSION, SOURCES, STDERR_LOG, read_json, write_json
 from tpuport.profile.plan import Mode, Plan
 from tpuport.profile.records import FILE_NAME, Frame, Records, read_records
 from tpuport.profile.runner import ProcessExit
+from tpuport.profile.sources import Sources
 
 VERSION = 1
 _STDERR_TAIL_LINES = 12
@@ -71,6 +75,9 @@ class Session:
     folder: Path
     header: SessionHeader
     runs: tuple[Run, ...]
+    compiled: tuple[Compiled, ...] = ()
+    """What the TPU compiler said of the counted programs, for every chip that was asked for."""
+    sources: Sources = field(default_factory=Sources)
 
     @property
     def plan(self) -> Plan:
@@ -119,7 +126,13 @@ def load(folder: Path) -> Session:
         header = decode(SessionHeader, data)
     except DecodeError as error:
         raise TpuportError(f"{path} is damaged: {error}", hint="Profile again to get a new session.") from None
-    return Session(folder, header, tuple(_load_run(folder / run.mode.value, run) for run in header.runs))
+    return Session(
+        folder,
+        header,
+        tuple(_load_run(folder / run.mode.value, run) for run in header.runs),
+        load_compiled(folder, CHIP_SPECS),
+        Sources.load(folder / SOURCES, Path(header.plan.directory)),
+    )
 
 
 def _load_run(folder: Path, header: RunHeader) -> Run:

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from tpuport.profile.analyses.chips import ChipReport, analyse_chips
 from tpuport.profile.analyses.graph_breaks import GraphBreaks, analyse_graph_breaks
+from tpuport.profile.analyses.lines import LineCosts, analyse_lines
 from tpuport.profile.analyses.losses import Losses, analyse_losses
 from tpuport.profile.analyses.modes import Modes, analyse_modes
 from tpuport.profile.analyses.programs import Programs, analyse_programs
@@ -19,6 +21,8 @@ class Report:
     programs: Programs
     graph_breaks: GraphBreaks
     recompiles: Recompiles
+    chips: ChipReport
+    lines: LineCosts
 
 
 def analyse(session: Session) -> Report:
@@ -29,4 +33,6 @@ def analyse(session: Session) -> Report:
         analyse_programs(session),
         analyse_graph_breaks(session),
         analyse_recompiles(session),
+        analyse_chips(session),
+        analyse_lines(session),
     )

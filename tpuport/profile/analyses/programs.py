@@ -1,6 +1,5 @@
 """What the device is given to run: programs compiled, executions a step, graphs, and the time that compiling took."""
 
-import statistics
 from dataclasses import dataclass
 
 from tpuport.profile.figures import Basis, Figure, time_basis
@@ -47,20 +46,29 @@ def count_graphs(records: Records) -> int:
     return sum(frame.operations > 0 and not frame.failure for frame in records.of(FrameCompiled))
 
 
-def _row(session: Session, run: Run) -> ProgramRow:
-    records = run.records
-    basis = time_basis(session.plan.device)
+def counted_step(records: Records) -> dict[int, int] | None:
+    """Return the executions of one step by the program's index: of the counted steps, the middle one.
+
+    None when no step was counted, or the device gave no program to count.
+    """
     counted = [
         step.executions for step in records.of(Step) if step.phase is Phase.COUNTED and step.executions is not None
     ]
+    if not counted or not records.of(Program):
+        return None
+    return sorted(counted, key=lambda runs: sum(runs.values()))[len(counted) // 2]
+
+
+def _row(session: Session, run: Run) -> ProgramRow:
+    records = run.records
+    basis = time_basis(session.plan.device)
+    counted = counted_step(records)
     programs = records.of(Program)
     compiles = run.mode.compiles
     return ProgramRow(
         mode=run.mode,
-        executions=_count(statistics.median_high(sum(runs.values()) for runs in counted))
-        if counted and programs
-        else None,
-        distinct=_count(statistics.median_high(len(runs) for runs in counted)) if counted and programs else None,
+        executions=None if counted is None else _count(sum(counted.values())),
+        distinct=None if counted is None else _count(len(counted)),
         compiled=_count(len(programs)) if programs else None,
         compile_time=Figure(sum(program.seconds for program in programs), "s", basis) if programs else None,
         failed=sum(program.failed for program in programs),

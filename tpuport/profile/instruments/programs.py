@@ -5,17 +5,27 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
+from tpuport.profile.layout import write_bytes
 from tpuport.profile.pjrt import Address, ClientCompileArgs, ExecuteArgs, Function, PluginTable
 from tpuport.profile.records import Program, RecordWriter
 
 
 class Programs:
-    """Watches a PJRT plugin: compilations always, executions only on request, as counting one costs about 0.1 ms."""
+    """Watches a PJRT plugin: compilations always, executions only on request, as counting one costs about 0.1 ms.
 
-    def __init__(self, table: PluginTable, writer: RecordWriter) -> None:
+    The programs that were executed while counting are kept in `folder`, one file each, named by its SHA-256.
+    """
+
+    def __init__(
+        self, table: PluginTable, writer: RecordWriter, folder: Path, stop_locating: Callable[[], None]
+    ) -> None:
         self._table = table
         self._writer = writer
+        self._folder = folder
+        self._stop_locating = stop_locating
+        self._code: dict[int, tuple[str, bytes]] | None = {}
         self._index_of: dict[Address, int] = {}
         self._runs: Counter[int] = Counter()
         self._stop_counting: Callable[[], None] | None = None
@@ -35,6 +45,8 @@ class Programs:
             self._writer.write(Program(index, digest, len(code), seconds, failed=bool(error)))
             if not error:
                 self._index_of[arguments.executable] = index
+                if self._code is not None:
+                    self._code[index] = digest, code
             return error
 
         return compile_
@@ -58,3 +70,13 @@ class Programs:
             self._stop_counting()
             self._stop_counting = None
         return dict(sorted(self._runs.items()))
+
+    def keep(self, indices: set[int]) -> None:
+        """Save the programs of these indices; from here on programs are neither located in the source nor held."""
+        held, self._code = self._code or {}, None
+        self._stop_locating()
+        for index in indices & held.keys():
+            digest, code = held[index]
+            path = self._folder / digest
+            if not path.exists():
+                write_bytes(path, code)

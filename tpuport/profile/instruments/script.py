@@ -15,6 +15,8 @@ from tpuport.profile.instruments.steps import EnoughSteps
 from tpuport.profile.plan import Plan
 from tpuport.profile.records import Ended, Frame, RecordWriter
 
+SCRIPT_BODY = "module"
+"""What the script's own top level is called on a stack, instead of `<module>`."""
 _ERROR_LIMIT = 2_000
 """Characters of an exception's message that are kept: compilers put whole programs there."""
 
@@ -71,7 +73,8 @@ def run_script(plan: Plan) -> None:
     sys.modules["__main__"] = module
     with io.open_code(plan.script) as file:
         source = file.read()
-    code = compile(source, plan.script, "exec", dont_inherit=True)
+    # torch_tpu leaves frames named `<…>` out of the stacks that it writes into programs.
+    code = compile(source, plan.script, "exec", dont_inherit=True).replace(co_name=SCRIPT_BODY)
     exec(code, module.__dict__)
 
 

@@ -51,6 +51,7 @@ class Steps:
         self._stops = 0
         self._optimizer: weakref.ref[torch.optim.Optimizer] | None = None
         self._source_written = False
+        self._counted: set[int] = set()
         self.optimizers = 0
         self.calls = 0
         self.done = 0
@@ -96,6 +97,7 @@ class Steps:
         executions = None
         if self._phase is Phase.COUNTED and self._programs is not None:
             executions = self._programs.stop_counting()
+            self._counted |= executions.keys()
         compiled = self._compilations() - self._compiled_before
         if not self._source_written:
             self._source_written = True
@@ -124,6 +126,8 @@ class Steps:
                 )
             self._enter(Phase.COUNTED if self._programs is not None and plan.counted else Phase.TIMED)
         elif self._phase is Phase.COUNTED and self._phase_steps >= plan.counted:
+            if self._programs is not None:
+                self._programs.keep(self._counted)
             self._enter(Phase.TIMED)
         elif self._phase is Phase.TIMED and self._phase_steps >= plan.steps:
             self._writer.write(Enough())

@@ -1,0 +1,60 @@
+"""Numbers of the profile report as they read best."""
+
+from tpuport.profile.figures import Figure
+
+NONE = "–"
+
+
+def scale(seconds: float) -> tuple[float, str]:
+    """Return the factor and the unit in which a duration reads best."""
+    if seconds < 1e-3:
+        return 1e6, "µs"
+    return (1e3, "ms") if seconds < 1 else (1.0, "s")
+
+
+def duration(seconds: float) -> str:
+    """Return a duration with its unit."""
+    factor, unit = scale(seconds)
+    return f"{seconds * factor:.3g} {unit}"
+
+
+def number(figure: Figure | None) -> str:
+    """Return a bare figure, or a dash."""
+    return NONE if figure is None else f"{figure.value:g}"
+
+
+def seconds(figure: Figure | None) -> str:
+    """Return a figure in seconds, or a dash."""
+    return NONE if figure is None else duration(figure.value)
+
+
+def size(count: float) -> str:
+    """Return a number of bytes with its unit, in powers of 1000 as bandwidths are given."""
+    return _prefixed(count, "B")
+
+
+def memory(count: float) -> str:
+    """Return a number of bytes with its unit, in powers of 1024 as memories are sold."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} GiB"
+
+
+def amount(count: float, unit: str = "") -> str:
+    """Return a large count, such as of FLOP or cycles."""
+    return _prefixed(count, unit).rstrip()
+
+
+def percent(share: float) -> str:
+    """Return a share of 1 as a percentage."""
+    return f"{share:.1%}"
+
+
+def _prefixed(count: float, unit: str) -> str:
+    for prefix in ("", "k", "M", "G", "T"):
+        if abs(count) < 999.5:
+            return f"{count:.3g} {prefix}{unit}"
+        count /= 1000
+    return f"{count:.3g} P{unit}"

@@ -1,0 +1,16 @@
+"""The user's source lines inside the programs that torch_tpu makes in eager mode; compiled graphs have them anyway."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+
+def locate_operations() -> Callable[[], None]:
+    """Have torch_tpu put the Python stack of every operation into its programs; the result ends that.
+
+    It is part of a program but not of the key under which torch_tpu looks for one that it has compiled before.
+    """
+    compile_: Any = importlib.import_module("torch_tpu._internal.compile").tpu_torch_compile
+    compile_.push_enable_tracebacks(True)
+    pop: Callable[[], None] = compile_.pop_enable_tracebacks
+    return pop
