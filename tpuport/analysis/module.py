@@ -140,12 +140,26 @@ class Module:
 
     def qualified(self, node: ast.AST) -> str:
         """The full name that a chain or name has by the module's imports; empty when it has none for sure."""
+        root = node
+        while type(root) is ast.Attribute:
+            root = root.value
+        if type(root) is not ast.Name or root.id not in self._nameable:
+            return ""
         known = self._names.get(node)
         if known is None:
-            known = canonical(self._qualified(node, 0))
-            if known or isinstance(node, ast.Attribute):
-                self._names[node] = known
+            known = self._names[node] = canonical(self._qualified(node, 0))
         return known
+
+    @cached_property
+    def _nameable(self) -> frozenset[str]:
+        """Names that some scope binds to an import, or to a chain that may be one: no other has a full name."""
+        return frozenset(
+            name
+            for scope in self.own_scopes.values()
+            for name, bindings in scope.bindings.items()
+            for binding in bindings
+            if binding.kind is Kind.IMPORT or isinstance(binding.value, ast.Attribute | ast.Name)
+        )
 
     def _qualified(self, node: ast.AST, depth: int) -> str:
         if isinstance(node, ast.Attribute):
