@@ -20,6 +20,16 @@ def test_one_rule_is_explained_by_code_or_name(tpuport: Command) -> None:
     assert "stays as it is" in tpuport("rules", "TPU201").out
 
 
+def test_markdown_has_a_section_a_rule(tpuport: Command) -> None:
+    whole = tpuport("rules", "--format", "markdown").out
+    assert whole.count("\n## ") == len(RULES)
+    one = tpuport("rules", "half-call", "--format", "markdown").out
+    assert one.startswith("## TPU102 half-call\n\nHalf-call message.\n")
+    assert "`# tpuport: ignore[TPU102] reason`" in one
+    assert "Before (with `--unsafe`):\n\n```python\nx.half()\n```\n\nAfter:" in one
+    assert one in whole
+
+
 def test_an_unknown_rule_is_2_and_the_nearest_is_named(tpuport: Command) -> None:
     done = tpuport("rules", "TPU110")
     assert done.code == 2

@@ -10,7 +10,7 @@ from tpuport.cli import tree
 def rules(
     code: Annotated[str, typer.Argument(metavar="[CODE]", help="A rule's code or name.", show_default=False)] = "",
     directories: tree.Rules = None,
-    format_: tree.Format = "text",
+    format_: Annotated[str, typer.Option("--format", help="Output format: text, json or markdown.")] = "text",
     json: tree.Json = False,
 ) -> None:
     """List the rules, or explain one: what it matches, why, and what becomes of it."""

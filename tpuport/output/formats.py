@@ -42,7 +42,7 @@ LINT = {
 STATISTICS = {"text": "render_text", "concise": "render_text", "json": "render_json"}
 MIGRATE = {"text": "migrate_text", "json": "migrate_json"}
 CONFIG = {"text": "config_text", "json": "config_json"}
-RULES = {"text": "rules_text", "json": "rules_json"}
+RULES = {"text": "rules_text", "json": "rules_json", "markdown": "rules_markdown"}
 _WITH_FIXES = ("sarif",)
 
 

@@ -42,6 +42,7 @@ def _explained(rule: Rule) -> Iterator[Line]:
     yield [("Fix: ", "bold"), (_FIX[rule.safety.value], "")]
     yield from _text("Rewrites from torch: ", rule.min_torch or "any version")
     yield from _text("Reference: ", rule.reference)
+    yield from _text("Ignore: ", f"# tpuport: ignore[{rule.code}] reason")
     for number, example in enumerate(rule.examples, 1):
         yield []
         yield from _example(number, example)
