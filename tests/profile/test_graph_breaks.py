@@ -1,10 +1,14 @@
+import json
+from importlib.util import find_spec
 from pathlib import Path
 
 from tests.profile.command import make_plan, make_session
+from tpuport.catalog import load as load_catalog
+from tpuport.profile.analyses import advice
 from tpuport.profile.analyses.graph_breaks import analyse_graph_breaks, parse
 from tpuport.profile.places import Place
 from tpuport.profile.plan import Mode
-from tpuport.profile.records import GraphBreak, Started
+from tpuport.profile.records import FrameCompiled, GraphBreak, Started
 from tpuport.profile.session import load
 
 TEXT = """Graph break in user code at {file}:{line}
@@ -78,3 +82,38 @@ def test_rows_of_several_modes_are_one(tmp_path: Path) -> None:
     session = load(make_session(tmp_path / "s", records, plan=make_plan(modes=tuple(records))))
     (row,) = analyse_graph_breaks(session).rows
     assert (row.count, row.modes) == (2, (Mode.COMPILED, Mode.COMPILED_FUSED))
+
+
+def resumed(frame: int, line: int, operations: int = 3, version: int = 0) -> FrameCompiled:
+    name = f"torch_dynamo_resume_in_forward_at_{line}"
+    return FrameCompiled(frame, version, name, "/project/model.py", 5, operations, 0.1, None, None)
+
+
+def test_the_graphs_after_a_break_are_its_cost(tmp_path: Path) -> None:
+    records = [STARTED, graph_break(0), resumed(1, 7), resumed(1, 7, version=1), resumed(2, 7), resumed(3, 9)]
+    session = load(make_session(tmp_path / "s", {Mode.COMPILED: records}))
+    assert analyse_graph_breaks(session).rows[0].graphs == 2
+
+
+def test_what_follows_a_break_without_an_operation_costs_no_graph(tmp_path: Path) -> None:
+    session = load(make_session(tmp_path / "s", {Mode.COMPILED: [STARTED, graph_break(0), resumed(1, 7, 0)]}))
+    assert analyse_graph_breaks(session).rows[0].graphs == 0
+
+
+def test_known_kinds_come_with_plain_words_and_an_edit(tmp_path: Path) -> None:
+    session = load(make_session(tmp_path / "s", {Mode.COMPILED: [STARTED, graph_break(0)]}))
+    (row,) = analyse_graph_breaks(session).rows
+    assert "print" in row.plain
+    assert "torch.compiler.is_compiling" in row.edit
+
+
+def test_every_kind_with_advice_is_in_torchs_registry_and_every_rule_exists() -> None:
+    torch = find_spec("torch")
+    assert torch is not None
+    assert torch.origin is not None
+    registry = Path(torch.origin).parent / "_dynamo" / "graph_break_registry.json"
+    known = json.loads(registry.read_text(encoding="utf-8"))
+    assert set(advice._BREAKS) <= set(known)
+    kinds = (*advice._BREAKS.values(), advice.BATCH_SIZE, advice.LENGTH, advice.NUMBER, advice.GRADIENTS, advice.TYPE)
+    catalog = load_catalog()
+    assert all(catalog.get(kind.rule) for kind in kinds if kind.rule)

@@ -97,7 +97,10 @@ def test_exactly_the_known_graph_breaks_are_found(broken: Profiled) -> None:
     rows = broken.result.document["graph_breaks"]["rows"]
     assert places(rows) == [("graph_breaks.py", 16, 1), ("graph_breaks.py", 17, 1)]
     assert [row["id"] for row in rows] == ["GB0059", "GB0170"]
-    assert all(row["hints"] for row in rows)
+    assert all(row["hints"] and row["plain"] and row["edit"] for row in rows)
+    assert [row["graphs"] for row in rows] == [1, 1]
+    assert [row["source"] for row in rows] == ['print("a line of progress")', "if y.sum() > 1e9:"]
+    assert [row["rule"] for row in rows] == ["", "host-sync"]
     assert broken.row("programs", "compiled")["graphs"]["value"] == 3
 
 
@@ -109,6 +112,11 @@ def test_exactly_the_known_recompiles_are_found(recompiled: Profiled) -> None:
         "value of `scale` changed": 2,
     }
     assert places(rows) == [("recompiles.py", 15, 2), ("recompiles.py", 23, 1)]
+    changes = {row["cause"]: row["changes"] for row in rows}
+    assert changes["size of `x` in dimension 0 changed"] == ["4 → 3"]
+    assert changes["value of `scale` changed"][0].startswith("1 → ")
+    assert all(row["seconds"]["value"] > 0 and row["seconds"]["basis"] == "emulated" for row in rows)
+    assert {row["rule"] for row in rows} == {"partial-batch", ""}
     assert recompiled.result.document["recompiles"]["limits"] == []
     assert recompiled.row("programs", "compiled")["graphs"]["value"] == 4
 

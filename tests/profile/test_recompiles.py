@@ -1,9 +1,11 @@
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tests.profile.command import make_session
 from tpuport.profile.analyses.recompiles import Recompiles, analyse_recompiles, describe
+from tpuport.profile.figures import Basis, Figure
 from tpuport.profile.places import Place
 from tpuport.profile.plan import Mode
 from tpuport.profile.records import Frame, FrameCompiled, FrameStarted, Recompile, Root, Started
@@ -88,3 +90,31 @@ def test_a_wrapper_that_holds_no_graph_is_left_out(tmp_path: Path) -> None:
 def test_the_limit_is_named(tmp_path: Path) -> None:
     (limit,) = analysed(tmp_path, compiled(1, 8, failure="Unsupported")).limits
     assert (limit.place, limit.reason) == (Place("model.py", 4, "forward"), "recompile_limit hit")
+
+
+def test_the_new_value_is_that_with_which_a_later_version_was_compiled(tmp_path: Path) -> None:
+    found = analysed(
+        tmp_path,
+        Recompile(1, 1, ("1/0: n == 0",)),
+        compiled(1, 1),
+        Recompile(1, 2, ("1/1: n == 4", "1/0: n == 0")),
+        compiled(1, 2),
+    )
+    (row,) = found.rows
+    assert row.changes == ("0 → 4", "4 → other")
+    assert row.seconds == Figure(0.2, "s", Basis.EMULATED)
+    assert "torch.tensor" in row.edit
+
+
+def test_lengths_that_vary_get_buckets(tmp_path: Path) -> None:
+    guard = "tensor 'x' size mismatch at index 1. expected {}, actual {}"
+    lengths = (100, 101, 104, 200, 203)
+    records = [
+        Recompile(1, version, (f"1/{version - 1}: {guard.format(old, new)}",))
+        for version, (old, new) in enumerate(pairwise(lengths), 1)
+    ]
+    (row,) = analysed(tmp_path, *records).rows
+    assert row.rule == "dynamic-shape"
+    assert row.buckets is not None
+    assert (row.buckets.sizes, row.buckets.saved) == ((104, 208), 3)
+    assert row.buckets.padding == pytest.approx(1 - sum(lengths) / (3 * 104 + 2 * 208))

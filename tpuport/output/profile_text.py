@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tpuport.output.profile_text_chips import chips_and_lines
-from tpuport.output.profile_units import NONE, number, scale, seconds
+from tpuport.output.profile_units import NONE, duration, number, percent, scale, seconds
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.graph_breaks import GraphBreaks
 from tpuport.profile.analyses.losses import Losses
@@ -204,11 +204,22 @@ def _graph_breaks(breaks: GraphBreaks, modes: Modes) -> RenderableType | None:
     lines: list[RenderableType] = [Text(f"Graph breaks: {len(breaks.rows)}", style="bold")]
     for row in breaks.rows:
         kind = f" ({row.id})" if row.id else ""
-        lines.append(Text.assemble(_where(row.place), f"  {row.count}×  ", (f"{row.reason}{kind}", "bold")))
-        if row.explanation:
-            lines.append(_indented(row.explanation))
-        lines += [_indented(f"→ {hint}") for hint in row.hints]
+        cost = f"  +{row.graphs} graph{'s' * (row.graphs != 1)}"
+        lines.append(Text.assemble(_where(row.place), f"  {row.count}×  ", (f"{row.reason}{kind}", "bold"), cost))
+        lines += _source(row.source)
+        lines.append(_indented(row.plain or row.explanation))
+        lines += _remedy(row.edit, row.rule) or [_indented(f"→ {hint}") for hint in row.hints]
     return Group(*lines)
+
+
+def _source(text: str) -> list[RenderableType]:
+    return [Padding(Text(text, style="italic"), (0, 0, 0, 4), expand=False)] if text else []
+
+
+def _remedy(edit: str, rule: str) -> list[RenderableType]:
+    if not edit:
+        return []
+    return [_indented(f"→ {edit}{f' `tpuport lint` finds it: {rule}.' if rule else ''}")]
 
 
 def _recompiles(recompiles: Recompiles, modes: Modes) -> RenderableType | None:
@@ -221,10 +232,23 @@ def _recompiles(recompiles: Recompiles, modes: Modes) -> RenderableType | None:
         )
         lines.append(_indented(limit.reason))
     for row in recompiles.rows:
-        lines.append(Text.assemble(_where(row.place), f"  {row.count}×  ", (row.cause, "bold")))
+        lost = f"  {duration(row.seconds.value)} ({row.seconds.basis.value})"
+        lines.append(Text.assemble(_where(row.place), f"  {row.count}×  ", (row.cause, "bold"), lost))
         if row.changes:
             more = ", …" if len(row.changes) > _SHOWN_CHANGES else ""
             lines.append(_indented(f"{', '.join(row.changes[:_SHOWN_CHANGES])}{more}"))
+        lines += _source(row.source)
+        if row.plain:
+            lines.append(_indented(row.plain))
+        lines += _remedy(row.edit, row.rule)
+        if row.buckets:
+            sizes = ", ".join(map(str, row.buckets.sizes))
+            lines.append(
+                _indented(
+                    f"→ padded to {sizes}: {row.buckets.saved} compilations fewer for the sizes seen, "
+                    f"{percent(row.buckets.padding)} of the data padding."
+                )
+            )
     return Group(*lines)
 
 

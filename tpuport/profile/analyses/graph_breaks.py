@@ -4,15 +4,17 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
+from tpuport.profile.analyses.advice import for_break
 from tpuport.profile.places import Place, Places
 from tpuport.profile.plan import Mode
-from tpuport.profile.records import Frame, GraphBreak
+from tpuport.profile.records import Frame, FrameCompiled, GraphBreak
 from tpuport.profile.session import Run, Session
 
 _ID = re.compile(r"gb/gb(\d+)\.html")
 _TRACEBACK_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
 _REASON = "Graph Break Reason:"
 _TRACEBACK = "User code traceback:"
+_RESUMED = re.compile(r"^torch_dynamo_resume_in_.*_at_(\d+)$")
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
@@ -28,6 +30,16 @@ class GraphBreakRow:
     hints: tuple[str, ...]
     count: int
     """Times Dynamo met it: at the first compilation and at each recompilation."""
+    graphs: int
+    """Graphs that start after it: each is run on its own in every step, forward and backward."""
+    source: str
+    """The line's text."""
+    plain: str
+    """What happens, in plain words; empty for kinds that only Dynamo explains."""
+    edit: str
+    """What to change."""
+    rule: str
+    """Name of the lint rule that finds such lines; empty where there is none."""
     modes: tuple[Mode, ...]
 
 
@@ -54,19 +66,52 @@ def analyse_graph_breaks(session: Session) -> GraphBreaks:
     """Return one row a place and kind. With several compiled modes the counts are those of the mode with the most."""
     counts: defaultdict[_Key, dict[Mode, int]] = defaultdict(dict)
     rows: dict[_Key, tuple[Place | None, _Parsed]] = {}
+    graphs: Counter[_Key] = Counter()
     for run in session.runs:
+        resumed = _graphs_after_lines(run)
         for key, (place, parsed, count) in _breaks(run, session.plan.directory).items():
             rows.setdefault(key, (place, parsed))
             counts[key][run.mode] = count
+            graphs[key] = max(graphs[key], sum(resumed[frame.file, frame.line] for frame in parsed.stack))
     return GraphBreaks(
         tuple(
-            GraphBreakRow(
-                place, parsed.id, parsed.reason, parsed.explanation, parsed.hints,
-                max(counts[key].values()), tuple(counts[key]),
-            )
+            _row(session, place, parsed, counts[key], graphs[key])
             for key, (place, parsed) in sorted(rows.items(), key=lambda item: item[0])
         )
-    )  # fmt: skip
+    )
+
+
+def _row(
+    session: Session, place: Place | None, parsed: "_Parsed", counts: dict[Mode, int], graphs: int
+) -> GraphBreakRow:
+    advice = for_break(parsed.id)
+    return GraphBreakRow(
+        place=place,
+        id=parsed.id,
+        reason=parsed.reason,
+        explanation=parsed.explanation,
+        hints=parsed.hints,
+        count=max(counts.values()),
+        graphs=graphs,
+        source=session.sources.line(place.file, place.line) if place else "",
+        plain=advice.plain,
+        edit=advice.edit,
+        rule=advice.rule,
+        modes=tuple(counts),
+    )
+
+
+def _graphs_after_lines(run: Run) -> Counter[tuple[str, int]]:
+    """Count the functions with a graph that Dynamo made of what follows a line, by file and line.
+
+    It names them `torch_dynamo_resume_in_NAME_at_LINE`. One that was compiled again counts once.
+    """
+    found = {
+        (compiled.file or "", int(match[1]), compiled.frame_id)
+        for compiled in run.records.of(FrameCompiled)
+        if compiled.operations and not compiled.failure and (match := _RESUMED.match(compiled.function or ""))
+    }
+    return Counter((file, line) for file, line, _ in found)
 
 
 def _breaks(run: Run, directory: str) -> dict[_Key, tuple[Place | None, _Parsed, int]]:

@@ -4,6 +4,9 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from tpuport.profile.analyses.advice import BATCH_SIZE, GRADIENTS, LENGTH, NUMBER, TYPE, Advice
+from tpuport.profile.analyses.buckets import Buckets, propose
+from tpuport.profile.figures import Figure, time_basis
 from tpuport.profile.places import Place, Places
 from tpuport.profile.plan import Mode
 from tpuport.profile.records import Frame, FrameCompiled, FrameStarted, Recompile, Root
@@ -17,6 +20,7 @@ _SIZE = re.compile(
     r"^tensor '(?P<name>.+)' size mismatch at index (?P<dim>\d+)\. expected (?P<old>\d+), actual (?P<new>\d+)"
 )
 _EQUAL = re.compile(r"^(?P<name>[^=<>!]+?) == (?P<old>.+)$")
+_NUMBER = re.compile(r"^-?\d+(\.\d*)?([eE][-+]?\d+)?$")
 _LIMIT = re.compile(r"(recompile_limit|cache_size_limit|recompile limit)", re.IGNORECASE)
 
 
@@ -30,6 +34,18 @@ class RecompileRow:
     changes: tuple[str, ...]
     """What it changed from and to, in the order seen, where the guard says so."""
     count: int
+    seconds: Figure
+    """Time that compiling again took, in the mode that recompiled most."""
+    plain: str
+    """What that is, in plain words; empty where only the guard says it."""
+    edit: str
+    """What to change."""
+    rule: str
+    """Name of the lint rule that finds the cause; empty where there is none."""
+    buckets: Buckets | None
+    """For a size that takes many values: sizes to pad to."""
+    source: str
+    """The line's text."""
     modes: tuple[Mode, ...]
 
 
@@ -57,8 +73,11 @@ _Key = tuple[str, int, str]
 class _Group:
     place: Place | None
     cause: str
+    advice: Advice
     changes: list[str] = field(default_factory=list)
     counts: dict[Mode, int] = field(default_factory=dict)
+    seconds: dict[Mode, float] = field(default_factory=dict)
+    sizes: set[int] = field(default_factory=set)
 
 
 def analyse_recompiles(session: Session) -> Recompiles:
@@ -74,15 +93,26 @@ def analyse_recompiles(session: Session) -> Recompiles:
             limits[(place.file, place.line) if place else ("", 0)][run.mode] = (place, reason)
     rows = sorted(groups.items(), key=lambda item: (-max(item[1].counts.values()), item[0]))
     return Recompiles(
-        tuple(
-            RecompileRow(
-                group.place, group.cause, tuple(dict.fromkeys(group.changes)),
-                max(group.counts.values()), tuple(group.counts),
-            )
-            for _, group in rows
-        ),
+        tuple(_row(session, group) for _, group in rows),
         tuple(LimitRow(*next(iter(found.values())), tuple(found)) for _, found in sorted(limits.items())),
-    )  # fmt: skip
+    )
+
+
+def _row(session: Session, group: "_Group") -> RecompileRow:
+    place, advice = group.place, group.advice
+    return RecompileRow(
+        place=place,
+        cause=group.cause,
+        changes=tuple(dict.fromkeys(group.changes)),
+        count=max(group.counts.values()),
+        seconds=Figure(max(group.seconds.values()), "s", time_basis(session.plan.device)),
+        plain=advice.plain,
+        edit=advice.edit,
+        rule=advice.rule,
+        buckets=propose(group.sizes),
+        source=session.sources.line(place.file, place.line) if place else "",
+        modes=tuple(group.counts),
+    )
 
 
 def _add(groups: dict[_Key, _Group], mode: Mode, frames: "_Frames", record: Recompile) -> None:
@@ -90,10 +120,33 @@ def _add(groups: dict[_Key, _Group], mode: Mode, frames: "_Frames", record: Reco
     cause, change = describe(guard)
     place = frames.place_of_guard(guard) or frames.place(record.frame_id, record.compile_id)
     key = (place.file if place else "", place.line if place else 0, cause)
-    group = groups.setdefault(key, _Group(place, cause))
+    group = groups.setdefault(key, _Group(place, cause, _advice(guard)))
     group.counts[mode] = group.counts.get(mode, 0) + 1
+    group.seconds[mode] = group.seconds.get(mode, 0.0) + frames.seconds(record)
+    if match := _SIZE.match(guard):
+        group.sizes |= {int(match["old"]), int(match["new"])}
+    elif (match := _EQUAL.match(_condition(guard))) and change:
+        change = f"{match['old'].strip()} → {frames.value_in_version(record, match['name'].strip()) or 'other'}"
     if change:
         group.changes.append(change)
+
+
+def _advice(guard: str) -> Advice:
+    if match := _SIZE.match(guard):
+        return BATCH_SIZE if match["dim"] == "0" else LENGTH
+    condition = _condition(guard)
+    if "grad_mode" in condition:
+        return GRADIENTS
+    if "dtype mismatch" in condition or "device mismatch" in condition or "type mismatch" in condition:
+        return TYPE
+    if (match := _EQUAL.match(condition)) and _NUMBER.match(match["old"].strip()):
+        return NUMBER
+    return Advice()
+
+
+def _condition(guard: str) -> str:
+    """Return the guard's own condition, without the source that follows it."""
+    return guard.splitlines()[0].partition("  #")[0].strip() if guard else ""
 
 
 def _version(reason: str) -> int:
@@ -103,7 +156,7 @@ def _version(reason: str) -> int:
 
 def describe(guard: str) -> tuple[str, str]:
     """Return the cause that a failed guard stands for, and what it changed from and to, if the guard says so."""
-    first = guard.splitlines()[0].partition("  #")[0].strip() if guard else "unknown cause"
+    first = _condition(guard) or "unknown cause"
     if match := _SIZE.match(first):
         return f"size of `{match['name']}` in dimension {match['dim']} changed", f"{match['old']} → {match['new']}"
     if "grad_mode" in first:
@@ -127,6 +180,23 @@ class _Frames:
         self._causes: set[tuple[int, str]] = set()
         self._sizes: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
         self._compiled = {(frame.frame_id, frame.compile_id): frame for frame in run.records.of(FrameCompiled)}
+
+        self._values: dict[tuple[int, int, str], str] = {}
+        for record in run.records.of(Recompile):
+            for reason in record.reasons:
+                condition = _condition(self._named(record.frame_id, _VERSION_PREFIX.sub("", reason)))
+                if match := _EQUAL.match(condition):
+                    key = record.frame_id, _version(reason), match["name"].strip()
+                    self._values[key] = match["old"].strip()
+
+    def value_in_version(self, record: Recompile, name: str) -> str:
+        """Return the value with which the new version was compiled; empty unless a later one says it."""
+        return self._values.get((record.frame_id, record.compile_id, name), "")
+
+    def seconds(self, record: Recompile) -> float:
+        """Return how long that compilation took."""
+        compiled = self._compiled.get((record.frame_id, record.compile_id))
+        return compiled.seconds if compiled else 0.0
 
     def is_artifact(self, record: Recompile) -> bool:
         """Whether this is tpuport's wrapper around a model, compiled again along with the user's functions in it."""

@@ -1,0 +1,97 @@
+"""Plain words for what torch.compile stumbles over: what happens, what to do, and the lint rule that finds it.
+
+Graph breaks are named by their identifier in torch's registry (torch/_dynamo/graph_break_registry.json). Kinds that
+are not here keep Dynamo's own account, which the report shows in any case.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What happens in plain words, the edit that ends it, and the name of the lint rule that finds it, if any."""
+
+    plain: str = ""
+    edit: str = ""
+    rule: str = ""
+
+
+_READS_VALUE = "Python reads a value out of a tensor, so the graph ends and the host waits for the device"
+_KEEP_TENSOR = "Keep it a tensor inside the model, and read it after the step, every so many steps."
+_BREAKS = {
+    "GB0007": Advice(
+        "the function called here is one that torch.compile never looks into",
+        "Call it outside the compiled model, or register it as an operator with torch.library.custom_op.",
+    ),
+    "GB0008": Advice(
+        "the function called here is one that torch.compile never looks into",
+        "Call it outside the compiled model, or register it as an operator with torch.library.custom_op.",
+    ),
+    "GB0014": Advice(
+        "nn.RNN, nn.GRU and nn.LSTM are left out of graphs",
+        "Unroll the recurrence with cells (nn.LSTMCell), or leave this module uncompiled.",
+    ),
+    "GB0025": Advice("the code itself asks for a break", "Take torch._dynamo.graph_break() out."),
+    "GB0033": Advice(_READS_VALUE, _KEEP_TENSOR, "host-sync"),
+    "GB0034": Advice(
+        "an assertion looks at a tensor's value", "Use torch._assert_async, or check outside the compiled model."
+    ),
+    "GB0036": Advice(
+        "the size of the result depends on the values in it, and a graph needs sizes that are known",
+        "Work with a mask of fixed size (torch.where), or pass a fixed size where the operation takes one.",
+        "dynamic-shape",
+    ),
+    "GB0037": Advice(
+        "the size of the result depends on the values in it, and a graph needs sizes that are known",
+        "Work with a mask of fixed size (torch.where), or pass a fixed size where the operation takes one.",
+        "dynamic-shape",
+    ),
+    "GB0059": Advice(
+        "a builtin with an effect, such as print, can't be part of a graph",
+        "Move it out of the compiled model, or put it under `if not torch.compiler.is_compiling():`.",
+    ),
+    "GB0098": Advice(
+        "the function is marked with torch.compiler.disable", "Take the mark away, or call it outside the model."
+    ),
+    "GB0099": Advice(
+        "the function is marked with torch.compiler.disable", "Take the mark away, or call it outside the model."
+    ),
+    "GB0105": Advice(_READS_VALUE, "Stay with torch's own operations instead of numpy's.", "host-sync"),
+    "GB0109": Advice(_READS_VALUE, _KEEP_TENSOR, "host-sync"),
+    "GB0124": Advice(_READS_VALUE, _KEEP_TENSOR, "host-sync"),
+    "GB0170": Advice(
+        "Python decides by a tensor's value which way to go, so the graph ends and the host waits for the device",
+        "Compute both ways and choose with torch.where, or use torch.cond; where a Python number says it, ask that.",
+        "host-sync",
+    ),
+    "GB0179": Advice("copy.deepcopy can't be part of a graph", "Copy before the compiled model is called."),
+    "GB0291": Advice(
+        "logging can't be part of a graph",
+        "Log outside the model, or add the function to torch._dynamo.config.ignore_logging_functions.",
+    ),
+}
+
+
+def for_break(identifier: str) -> Advice:
+    """Return the advice for a kind of graph break; an empty one for a kind without."""
+    return _BREAKS.get(identifier, Advice())
+
+
+BATCH_SIZE = Advice(
+    "a batch of another size, most often the last one of an epoch",
+    "Give the DataLoader drop_last=True, or pad the batch to its full size.",
+    "partial-batch",
+)
+LENGTH = Advice(
+    "an input of another length",
+    "Pad to one of a few fixed lengths (buckets): one compilation each.",
+    "dynamic-shape",
+)
+NUMBER = Advice(
+    "a Python number that changes is part of the compiled program",
+    "Pass it as a tensor (`torch.tensor(value, device=device)`), or keep it the same.",
+)
+GRADIENTS = Advice(
+    "training and evaluation are compiled apart", "Nothing to do, as long as it does not go on changing."
+)
+TYPE = Advice("an input of another type", "Convert inputs to one dtype and device before the model is called.")
