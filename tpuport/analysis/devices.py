@@ -154,16 +154,21 @@ class Place(Enum):
     """Nothing shows that it is a device."""
 
 
+def _looks_up(call: ast.Call) -> bool:
+    """`table.get(key, default)`, `os.getenv(key, default)`."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr in ("get", "getenv", "pop")
+
+
 def outer(module: Module, node: ast.expr) -> ast.expr:
-    """The expression whose value is `node`'s: out of the arms of conditional expressions and of `or`."""
+    """The expression whose value is `node`'s: out of conditional expressions, `or`, and look-ups with a default."""
     while True:
         parent = module.parents.get(node)
-        if (isinstance(parent, ast.IfExp) and node is not parent.test) or (
-            isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.Or)
-        ):
-            node = parent
-        else:
+        chosen = isinstance(parent, ast.IfExp) and node is not parent.test
+        alternative = isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.Or)
+        default = isinstance(parent, ast.Call) and _looks_up(parent) and parent.args[1:] == [node]
+        if not isinstance(parent, ast.expr) or not (chosen or alternative or default):
             return node
+        node = parent
 
 
 def place(module: Module, node: ast.expr) -> Place:

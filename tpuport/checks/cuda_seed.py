@@ -95,6 +95,8 @@ def _sets_same(module: Module, statement: ast.stmt, call: ast.Call) -> bool:
 
 def _is_harmless(module: Module, statement: ast.stmt) -> bool:
     """Whether a statement draws no random number."""
+    if isinstance(statement, ast.Global | ast.Nonlocal | ast.Pass):
+        return True
     if isinstance(statement, ast.Assign):
         return not any(isinstance(node, ast.Call) for node in ast.walk(statement.value))
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):

@@ -46,7 +46,7 @@ def _unknown(context: Context, rule: Rule, call: ast.Call) -> Iterator[Draft]:
     """A draft for device numbers that go to something unknown, a wrapper of the project's own perhaps."""
     for keyword in call.keywords:
         settled = isinstance(keyword.value, ast.IfExp) and context.guards.tests_availability(keyword.value.test)
-        parallel = context.module.callee(call).endswith("DataParallel")
+        parallel = context.module.callee(call).startswith("torch.nn.")
         if keyword.arg == "device_ids" and not is_constant(keyword.value, None) and not settled and not parallel:
             reason = "what takes them is not known: it has to get None where there is no CUDA"
             yield Draft(rule, keyword.value, Role.NEUTRAL, reason=reason, severity=Severity.WARNING)

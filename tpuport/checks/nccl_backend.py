@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 from tpuport.analysis.calls import argument, is_constant, is_unpacked
 from tpuport.analysis.devices import outer, parameter_of
-from tpuport.analysis.module import Module
+from tpuport.analysis.module import Module, dotted
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Replace, Rule, Severity
 
+NCCL_THERE = "torch.distributed.is_nccl_available"
 DISTRIBUTED = "torch.distributed"
 INIT = "torch.distributed.init_process_group"
 DEFAULT = "torch.distributed.get_default_backend_for_device({device})"
@@ -20,6 +21,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     for node in module.of_type(ast.Constant):
         if isinstance(node.value, str) and node.value.lower() == "nccl":
             yield _draft(context, rule, node)
+        elif is_constant(node, "gloo") and _is_for_cuda(context, node):
+            yield Draft(rule, node, Role.CUDA_ONLY)
         elif isinstance(node.value, str) and "cuda:nccl" in node.value:
             reason = "a backend for each device type has to be chosen by hand: `cpu:gloo` beside the accelerator's own"
             yield Draft(rule, node, Role.BLOCKS, reason=reason)
@@ -29,10 +32,21 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             reason = "pass `torch.distributed.get_default_backend_for_device(device)`: on CUDA that is NCCL, as now"
             yield Draft(rule, call, Role.NEUTRAL, message=message, reason=reason, severity=Severity.WARNING)
     for use in module.uses:
-        if use.name == "torch.distributed.is_nccl_available":
+        if use.name == NCCL_THERE:
+            arm = module.parents.get(module.call_of(use.node) or use.node)
+            if isinstance(arm, ast.IfExp) and is_constant(arm.body, "nccl"):
+                continue  # the backend chosen by it has a draft of its own
             yield Draft(rule, use.node, Role.BLOCKS, reason="a TPU host has no NCCL; its own backend is the default")
         elif use.name == "torch.distributed.Backend.NCCL":
             yield Draft(rule, use.node, Role.BLOCKS, reason="what it is compared with or passed to is not followed")
+
+
+def _is_for_cuda(context: Context, node: ast.Constant) -> bool:
+    """Whether Gloo is named for CUDA alone, beside the default backend of other devices."""
+    arm = context.module.parents[node]
+    if not isinstance(arm, ast.IfExp) or arm.body is not node or not context.guards.tests_availability(arm.test):
+        return False
+    return isinstance(arm.orelse, ast.Call) and dotted(arm.orelse.func).endswith("get_default_backend_for_device")
 
 
 def _names_no_backend(call: ast.Call) -> bool:
@@ -51,6 +65,8 @@ def _draft(context: Context, rule: Rule, node: ast.Constant) -> Draft:
         if is_constant(arm.orelse, "mpi"):
             return Draft(rule, node, Role.BLOCKS, reason="a TPU would take the CPU's backend")
         return Draft(rule, node, Role.CUDA_ONLY)
+    if isinstance(arm, ast.IfExp) and arm.body is node and _asks_for_nccl(module, arm.test):
+        return _without_nccl(module, rule, node, arm, value)
     if _is_init(module, value):
         return Draft(rule, node, Role.MOVES, (_default(module, value, node),))
     if isinstance(parent, ast.Compare | ast.Subscript):
@@ -58,6 +74,20 @@ def _draft(context: Context, rule: Rule, node: ast.Constant) -> Draft:
     if _names_backend(module, parent, value):
         return Draft(rule, node, Role.MOVES, (_default(module, value, node),))
     return Draft(rule, node, Role.BLOCKS, reason="where the value goes is not known")
+
+
+def _asks_for_nccl(module: Module, test: ast.expr) -> bool:
+    return isinstance(test, ast.Call) and module.callee(test) == NCCL_THERE
+
+
+def _without_nccl(module: Module, rule: Rule, node: ast.Constant, arm: ast.IfExp, value: ast.expr) -> Draft:
+    """`"nccl" if is_nccl_available() else "gloo"`: Gloo stays where CUDA lacks NCCL; a TPU takes its own backend."""
+    if not is_constant(arm.orelse, "gloo"):
+        return Draft(rule, node, Role.CUDA_ONLY)
+    default = _default(module, value, arm.orelse)
+    template = f"{{0}} if torch.cuda.is_available() else {default.template.replace('{0}', '{1}')}"
+    edit = Replace(default.span, template, (default.span, *default.holes))
+    return Draft(rule, node, Role.CUDA_ONLY, (edit,))
 
 
 def _default(module: Module, value: ast.expr, replaced: ast.expr) -> Replace:

@@ -33,7 +33,7 @@ def required(parent: cst.CSTNode, child: cst.CSTNode) -> int:
         case cst.Call() if parent.func is child:
             return ATOM
         case cst.IfExp():
-            return 1 if parent.orelse is child else 2
+            return 2  # also for `else`: a chain of choices is read more easily with parentheses
         case cst.BooleanOperation():
             own = level(parent.with_changes(lpar=(), rpar=()))
             return own if parent.left is child else own + 1
