@@ -1,5 +1,6 @@
 import io
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from tests.profile.command import SCRIPTS, make_plan, make_session
-from tpuport.output import profile_json, profile_text
+from tpuport.output import profile_json, profile_markdown, profile_text
 from tpuport.profile.analyses import analyse
 from tpuport.profile.plan import Device, Mode
 from tpuport.profile.records import (
@@ -105,6 +106,26 @@ def text(folder: Path, name: str) -> str:
     stream = io.StringIO()
     profile_text.render(saved, analyse(saved), Console(file=stream, width=WIDTH, _environ={}))
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+
+
+def markdown(folder: Path, name: str) -> str:
+    saved = session(folder, name)
+    return profile_markdown.render(saved, analyse(saved))
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_the_markdown_report_is_as_in_its_snapshot(tmp_path: Path, name: str) -> None:
+    assert markdown(tmp_path, name) == (SNAPSHOTS / f"{name}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_markdown_tables_have_as_many_cells_as_their_headers(tmp_path: Path, name: str) -> None:
+    lines = markdown(tmp_path, name).splitlines()
+    tables = [line for line in lines if line.startswith("|")]
+    assert tables
+    for before, line in pairwise(lines):
+        if before.startswith("|") and line.startswith("|"):
+            assert before.count("|") == line.count("|")
 
 
 @pytest.mark.parametrize("name", SESSIONS)

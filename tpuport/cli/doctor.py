@@ -1,6 +1,7 @@
 """`tpuport doctor`."""
 
 import json as json_format
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -8,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tpuport.cli.report_formats import ReportFormat
 from tpuport.cli.versions import collect
 from tpuport.profile.codec import encode
 from tpuport.profile.machine import Ability, abilities
@@ -23,8 +23,15 @@ _TITLES = {
 }
 
 
+class DoctorFormat(StrEnum):
+    """A format of doctor's output."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 def doctor(
-    output_format: Annotated[ReportFormat, typer.Option("--format", help="Format of the output.")] = ReportFormat.TEXT,
+    output_format: Annotated[DoctorFormat, typer.Option("--format", help="Format of the output.")] = DoctorFormat.TEXT,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
 ) -> None:
     """Say what this machine can profile on, what is missing for the rest, and which versions are installed.
@@ -33,7 +40,7 @@ def doctor(
     """
     found = abilities()
     versions = collect()
-    if json or output_format is ReportFormat.JSON:
+    if json or output_format is DoctorFormat.JSON:
         document = {
             "schema": "tpuport.doctor",
             "version": _SCHEMA_VERSION,

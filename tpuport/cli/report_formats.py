@@ -3,11 +3,20 @@
 import sys
 from enum import StrEnum
 
+import typer
 from rich.console import Console
 
-from tpuport.output import profile_json, profile_text
+from tpuport.errors import ExitCode
+from tpuport.output import profile_json, profile_markdown, profile_text
 from tpuport.profile.analyses import Report
+from tpuport.profile.comparison import Comparison
+from tpuport.profile.plan import Device
 from tpuport.profile.session import Session
+from tpuport.profile.thresholds import NAMES, exceeded, parse
+
+FAIL_ON_HELP = (
+    f"Limits, such as `graph-breaks>0,recompiles>2,slower`; beyond one, exit code 1. Names: {', '.join(NAMES)}."
+)
 
 
 class ReportFormat(StrEnum):
@@ -15,11 +24,33 @@ class ReportFormat(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+    MARKDOWN = "markdown"
 
 
 def print_report(session: Session, report: Report, chosen: ReportFormat) -> None:
     """Print the report to standard output."""
-    if chosen is ReportFormat.JSON:
+    if chosen is ReportFormat.TEXT:
+        profile_text.render(session, report, Console(highlight=False))
+    elif chosen is ReportFormat.JSON:
         sys.stdout.write(profile_json.render(session, report) + "\n")
     else:
-        profile_text.render(session, report, Console(highlight=False))
+        sys.stdout.write(profile_markdown.render(session, report))
+
+
+def print_comparison(comparison: Comparison, chosen: ReportFormat) -> None:
+    """Print what changed between two sessions to standard output."""
+    if chosen is ReportFormat.TEXT:
+        profile_text.render_comparison(comparison, Console(highlight=False))
+    elif chosen is ReportFormat.JSON:
+        sys.stdout.write(profile_json.render_comparison(comparison) + "\n")
+    else:
+        sys.stdout.write(profile_markdown.render_comparison(comparison))
+
+
+def fail_on(limits: str, report: Report, device: Device) -> None:
+    """Say on standard error which limits of `--fail-on` are exceeded, and exit with code 1 if any is."""
+    broken = exceeded(parse(limits), report, device)
+    for line in broken:
+        sys.stderr.write(f"--fail-on {line}\n")
+    if broken:
+        raise typer.Exit(ExitCode.FINDINGS)

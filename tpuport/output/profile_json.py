@@ -6,6 +6,7 @@ from typing import Any
 
 from tpuport.profile.analyses import Report
 from tpuport.profile.codec import encode
+from tpuport.profile.comparison import Comparison
 from tpuport.profile.session import Session
 
 SCHEMA = "tpuport.profile"
@@ -23,6 +24,12 @@ def render(session: Session, report: Report) -> str:
         "plan": encode(session.plan),
         **encode(report),
     }
+    return json.dumps(_finite(document), indent=2, allow_nan=False)
+
+
+def render_comparison(comparison: Comparison) -> str:
+    """Return what changed between two sessions as a document of its own."""
+    document = {"schema": f"{SCHEMA}.comparison", "version": VERSION, **encode(comparison)}
     return json.dumps(_finite(document), indent=2, allow_nan=False)
 
 

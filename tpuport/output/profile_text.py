@@ -5,6 +5,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tpuport.output.profile_shared import change_cells, comparison_lists
 from tpuport.output.profile_text_chips import chips_and_lines
 from tpuport.output.profile_units import NONE, duration, number, percent, scale, seconds
 from tpuport.profile.analyses import Report
@@ -13,6 +14,7 @@ from tpuport.profile.analyses.losses import Losses
 from tpuport.profile.analyses.modes import ModeRow, Modes, StepTime
 from tpuport.profile.analyses.programs import ProgramRow, Programs
 from tpuport.profile.analyses.recompiles import Recompiles
+from tpuport.profile.comparison import Comparison
 from tpuport.profile.figures import Basis, Figure
 from tpuport.profile.places import Place
 from tpuport.profile.plan import Device, Mode
@@ -46,6 +48,21 @@ def render(session: Session, report: Report, console: Console) -> None:
         if part is not None:
             console.print(part)
             console.print()
+
+
+def render_comparison(comparison: Comparison, console: Console) -> None:
+    """Print what changed between two sessions to `console`."""
+    table = Table(title="Before and after", title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for name in ("", " ", "before", "after", "change", "basis"):
+        table.add_column(name, justify="right" if name in ("before", "after", "change") else "left", no_wrap=True)
+    for change in comparison.changes:
+        table.add_row(change.where, change.what, *change_cells(change))
+    console.print(table)
+    for title, items in comparison_lists(comparison):
+        console.print()
+        console.print(Text(title, style="bold"))
+        for item in items:
+            console.print(_indented(item))
 
 
 def _measurements(session: Session, report: Report) -> list[RenderableType | None]:

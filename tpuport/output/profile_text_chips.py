@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tpuport.output.profile_shared import best_table, chip_remarks, operation_name
 from tpuport.output.profile_units import amount, duration, memory, percent, size
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.chips import ChipReport, ChipRow
@@ -97,38 +98,12 @@ def _remarks(chips: ChipReport) -> RenderableType | None:
     return Group(*(Text(f"- {line}") for line in lines)) if lines else None
 
 
-def chip_remarks(row: ChipRow) -> list[str]:
-    """Return what the row's figures leave out."""
-    head = f"{row.chip}, {row.mode.value}"
-    lines = [
-        f"{head}: the compiler refused program {refusal.program[:12]} ({refusal.executions}× a step): {refusal.reason}"
-        for refusal in row.refused
-    ]
-    if row.missing:
-        lines.append(f"{head}: {row.missing} executions a step are of programs that were not compiled for it")
-    if row.unestimated:
-        named = ", ".join(f"{name} {count}×" for name, count in list(row.unestimated.items())[:4])
-        count = sum(row.unestimated.values())
-        lines.append(
-            f"{head}: {count} of {row.kernels.value:g} kernels carry no estimate and count as no time ({named})"
-        )
-    if row.unknown_loops:
-        lines.append(f"{head}: {row.unknown_loops} loops of unknown length count with one turn")
-    return lines
-
-
 def _listing(session: Session, report: Report) -> list[RenderableType]:
     table = best_table(report)
     if table is None or not table.rows:
         return []
     title = f"The source and its cost on {table.chip}, {table.mode.value} (estimated share of a step's cycles)"
     return [Text(title, style="bold"), *_files(session.sources, table), _elsewhere(table)]
-
-
-def best_table(report: Report) -> LineTable | None:
-    """Return the table that is shown: of the first chip, the mode that knows the line of most cycles."""
-    tables = [table for table in report.lines.tables if table.chip == report.lines.tables[0].chip]
-    return max(tables, key=lambda table: sum(row.share for row in table.rows if row.place), default=None)
 
 
 def _files(sources: Sources, table: LineTable) -> Iterator[RenderableType]:
@@ -179,8 +154,3 @@ def _elsewhere(table: LineTable) -> RenderableType:
         for row in rows[:_SHOWN_ELSEWHERE]
     ]
     return Group(Text("no line known", style="cyan"), *lines) if lines else Text("")
-
-
-def operation_name(row: LineRow) -> str:
-    """Return what a row without a line stands for."""
-    return row.operations[0] if row.operations else "copies that the compiler added"

@@ -1,0 +1,95 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.profile.command import make_plan, make_session, tpuport
+from tests.profile.test_output import SESSIONS, session
+from tpuport.errors import UsageError
+from tpuport.profile.analyses import analyse
+from tpuport.profile.comparison import compare
+from tpuport.profile.plan import Device, Mode
+from tpuport.profile.session import load
+from tpuport.profile.thresholds import NAMES, Threshold, exceeded, parse
+
+
+def broken(folder: Path, name: str, limits: str) -> tuple[str, ...]:
+    return exceeded(parse(limits), analyse(session(folder, name)), SESSIONS[name][0])
+
+
+def test_limits_are_read() -> None:
+    assert parse(" graph-breaks>2, slower ,recompiles > 0,") == (
+        Threshold("graph-breaks", 2),
+        Threshold("slower"),
+        Threshold("recompiles"),
+    )
+    assert parse("") == ()
+
+
+@pytest.mark.parametrize("text", ["speed", "graph-breaks>", "graph-breaks<2", "graph-breaks>-1", "graph-breaks=2"])
+def test_what_is_no_limit_is_refused_with_the_valid_names(text: str) -> None:
+    with pytest.raises(UsageError, match="is no limit") as raised:
+        parse(text)
+    assert all(name in raised.value.hint for name in NAMES)
+
+
+@pytest.mark.parametrize(
+    ("name", "limits", "found"),
+    [
+        ("emulated", "graph-breaks>1,recompiles>1,slower,loss-drift,failed-modes", ()),
+        ("emulated", "graph-breaks", ("graph-breaks: 1, at most 0 allowed (model.py:7 Data-dependent branching)",)),
+        ("differing", "loss-drift", ("loss-drift: 1, at most 0 allowed (compiled from step 1)",)),
+        ("failed", "failed-modes", ("failed-modes: 1, at most 0 allowed (fused: RuntimeError: no such thing (before",)),
+    ],
+)
+def test_what_is_beyond_its_limit_is_named(tmp_path: Path, name: str, limits: str, found: tuple[str, ...]) -> None:
+    lines = broken(tmp_path, name, limits)
+    assert len(lines) == len(found)
+    assert all(line.startswith(start) for line, start in zip(lines, found, strict=True))
+
+
+@pytest.mark.parametrize(("device", "what"), [(Device.CPU, "time a step"), (Device.EMULATED_TPU, "executions a step")])
+def test_slower_goes_by_time_on_a_device_and_by_executions_without(tmp_path: Path, device: Device, what: str) -> None:
+    _, records = SESSIONS["emulated"]
+    swapped: dict[Mode, list[Any]] = {Mode.EAGER: records[Mode.COMPILED], Mode.COMPILED: records[Mode.EAGER]}
+    saved = load(make_session(tmp_path / "s", swapped, plan=make_plan(device=device, modes=tuple(swapped))))
+    (line,) = exceeded(parse("slower"), analyse(saved), device)
+    assert f"eager's {what}" in line
+
+
+def test_beyond_a_limit_the_exit_code_is_1_and_the_report_is_shown(tmp_path: Path) -> None:
+    session(tmp_path, "emulated")
+    result = tpuport("report", "s", "--fail-on", "graph-breaks>0", cwd=tmp_path)
+    assert result.code == 1
+    assert "graph-breaks: 1, at most 0 allowed" in result.err
+    assert "Graph breaks: 1" in result.out
+    assert tpuport("report", "s", "--fail-on", "graph-breaks>1", cwd=tmp_path).code == 0
+
+
+def test_an_unknown_limit_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    result = tpuport("profile", "train.py", "--fail-on", "speed", cwd=tmp_path)
+    assert result.code == 2
+    assert "'speed' is no limit" in result.err
+
+
+def test_two_sessions_are_compared(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    before, after = session(tmp_path / "a", "emulated"), session(tmp_path / "b", "failed")
+    found = compare(analyse(before), analyse(after))
+    executions = next(item for item in found.changes if (item.where, item.what) == ("eager", "executions a step"))
+    assert (executions.before.value, executions.after.value, executions.ratio) == (12, 12, 1)
+    assert {item.where for item in found.changes} == {"eager"}
+    assert (found.breaks_gone, found.breaks_new) == (("model.py:7  Data-dependent branching",), ())
+    assert len(found.recompiles_gone) == 1
+
+
+@pytest.mark.parametrize("chosen", ["text", "json", "markdown"])
+def test_a_comparison_is_printed(tmp_path: Path, chosen: str) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    session(tmp_path / "a", "emulated")
+    session(tmp_path / "b", "failed")
+    result = tpuport("report", "--compare", "a/s", "b/s", "--format", chosen, cwd=tmp_path)
+    assert result.code == 0
+    assert "Data-dependent branching" in result.out

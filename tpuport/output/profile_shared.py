@@ -1,0 +1,62 @@
+"""What every format of the profile report chooses and words alike."""
+
+from tpuport.output.profile_units import duration, number, size
+from tpuport.profile.analyses import Report
+from tpuport.profile.analyses.chips import ChipRow
+from tpuport.profile.analyses.lines import LineRow, LineTable
+from tpuport.profile.comparison import Change, Comparison
+from tpuport.profile.figures import Figure
+
+
+def best_table(report: Report) -> LineTable | None:
+    """Return the table that is shown: of the first chip, the mode that knows the line of most cycles."""
+    tables = [table for table in report.lines.tables if table.chip == report.lines.tables[0].chip]
+    return max(tables, key=lambda table: sum(row.share for row in table.rows if row.place), default=None)
+
+
+def chip_remarks(row: ChipRow) -> list[str]:
+    """Return what the row's figures leave out."""
+    head = f"{row.chip}, {row.mode.value}"
+    lines = [
+        f"{head}: the compiler refused program {refusal.program[:12]} ({refusal.executions}× a step): {refusal.reason}"
+        for refusal in row.refused
+    ]
+    if row.missing:
+        lines.append(f"{head}: {row.missing} executions a step are of programs that were not compiled for it")
+    if row.unestimated:
+        named = ", ".join(f"{name} {count}×" for name, count in list(row.unestimated.items())[:4])
+        count = sum(row.unestimated.values())
+        lines.append(
+            f"{head}: {count} of {row.kernels.value:g} kernels carry no estimate and count as no time ({named})"
+        )
+    if row.unknown_loops:
+        lines.append(f"{head}: {row.unknown_loops} loops of unknown length count with one turn")
+    return lines
+
+
+def operation_name(row: LineRow) -> str:
+    """Return what a row without a line stands for."""
+    return row.operations[0] if row.operations else "copies that the compiler added"
+
+
+def comparison_lists(comparison: Comparison) -> list[tuple[str, tuple[str, ...]]]:
+    """Return what came and went, by heading; empty lists are left out."""
+    lists = (
+        ("Graph breaks gone", comparison.breaks_gone),
+        ("Graph breaks new", comparison.breaks_new),
+        ("Recompiles gone", comparison.recompiles_gone),
+        ("Recompiles new", comparison.recompiles_new),
+    )
+    return [(title, items) for title, items in lists if items]
+
+
+def change_cells(change: Change) -> tuple[str, str, str, str]:
+    """Return before, after, the change in percent, and what the figures are worth."""
+    ratio = "" if change.ratio is None else f"{change.ratio - 1:+.0%}"
+    return _figure(change.before), _figure(change.after), ratio, change.after.basis.value
+
+
+def _figure(figure: Figure) -> str:
+    if figure.unit == "s":
+        return duration(figure.value)
+    return size(figure.value) if figure.unit == "B" else number(figure)
