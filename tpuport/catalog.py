@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tpuport.errors import ConfigError
-from tpuport.model import Example, Mapping, Rule, Safety, Severity
+from tpuport.model import Effort, Example, Mapping, Rule, Safety, Severity
 
 REQUIRED = ("code", "name", "area", "severity", "safety", "message", "why", "reference")
-OPTIONAL = ("min_torch", "map", "check", "comments", "examples")
+OPTIONAL = ("min_torch", "map", "check", "effort", "comments", "examples")
 """A rule with `comments` is about tpuport's own comments: `tpuport.suppress` makes its findings."""
 
 MAP_KEYS = ("names", "guard", "otherwise", "drop_arguments", "positional", "set_arguments")
@@ -85,6 +85,7 @@ def _rule(path: Path, examples: bool) -> Rule:
             min_torch=table.get("min_torch", ""),
             mapping=_mapping(table["map"], str(path)) if "map" in table else None,
             check=table.get("check", ""),
+            effort=Effort(table.get("effort", Effort.LOW)),
             examples=tuple(
                 Example(
                     before=example["before"],

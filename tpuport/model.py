@@ -165,6 +165,17 @@ class Finding:
         return bool(self.edits)
 
 
+class Effort(StrEnum):
+    """How much work a site takes that has no fix, in the judgement of the rule's author."""
+
+    LOW = "low"
+    """One line, once the reason is understood."""
+    MEDIUM = "medium"
+    """A function, or a choice that others have to agree to."""
+    HIGH = "high"
+    """A kernel, a library or a design to replace."""
+
+
 class Status(StrEnum):
     """How one file ended."""
 
@@ -242,6 +253,7 @@ class Rule:
     min_torch: str = ""
     mapping: Mapping | None = None
     check: str = ""
+    effort: Effort = Effort.LOW
     examples: tuple[Example, ...] = ()
 
     @property

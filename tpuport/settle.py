@@ -408,32 +408,19 @@ class Settlement:
         return draft.role in (Role.MOVES, Role.BLOCKS) and severity is Severity.ERROR
 
     def _severity_when_kept(self, chain: Chain, test: ast.expr, places: bool) -> Severity:
-        if chain.suspects and not places:
-            return Severity.INFO  # CUDA's own code, which a TPU passes by
+        """What leaving a test costs a TPU: its data, a decision, or nothing, as the branch is passed by there."""
+        guards_code = bool(chain.drafts or chain.suspects)
+        if guards_code and not places:
+            return Severity.INFO
         if not self.context.guards.tests_availability(test):
-            certain = chain.drafts or chain.suspects or self._tests_mode(test)
-            return Severity.INFO if certain and not places else Severity.WARNING
+            return Severity.INFO if self._tests_mode(test) else Severity.WARNING
         if places:
             return Severity.ERROR
-        if self.context.guards.knows_accelerators(test) and not chain.drafts:
-            return Severity.INFO
-        if chain.drafts and not chain.with_role(Role.BLOCKS) and not chain.with_role(Role.MOVES):
-            return Severity.INFO
-        return Severity.INFO if self._has_fallback(test) and chain.drafts else Severity.WARNING
+        return Severity.INFO if self.context.guards.knows_accelerators(test) else Severity.WARNING
 
     def _tests_mode(self, test: ast.expr) -> bool:
         value = subject(test)
         return value is not None and is_mode(dotted(value))
-
-    def _has_fallback(self, test: ast.expr) -> bool:
-        for _, parent in self.module.ancestors(test):
-            if isinstance(parent, ast.IfExp):
-                return True
-            if isinstance(parent, ast.If):
-                return bool(parent.orelse) or isinstance(parent.body[-1], ast.Return)
-            if isinstance(parent, ast.stmt):
-                return False
-        return False
 
     def _finding(self, draft: Draft) -> Finding:
         fixable = bool(draft.edits)

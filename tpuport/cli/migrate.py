@@ -34,6 +34,12 @@ def migrate(
         bool, typer.Option("--allow-dirty", help="Also change files with work that git could not bring back.")
     ] = False,
     force_exclude: tree.ForceExclude = False,
+    annotate: Annotated[
+        bool, typer.Option("--annotate", help="Leave a comment at each site that needs a person.")
+    ] = False,
+    report_file: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Save an account of the port as Markdown.")
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if work is left for a person.")] = False,
     rules: tree.Rules = None,
     jobs: tree.Jobs = 0,
@@ -64,6 +70,8 @@ def migrate(
         debug=bool(context.find_root().params.get("debug")),
     )
     outcomes = list(run.settled(jobs))
+    if annotate:
+        outcomes = [_annotated(outcome, run.task.max_size) for outcome in outcomes]
     notes = list(run.notes)
     preview = diff or patch is not None
     if preview:
@@ -72,7 +80,7 @@ def migrate(
         if base != Path.cwd() and content:
             notes.append(f"the diff is to be applied in {base}")
         if patch is not None:
-            _save(patch, content)
+            _save("--patch", patch, content)
             notes.append(f"nothing was changed; the diff is in {patch}")
         if diff:
             sys.stdout.flush()
@@ -82,11 +90,31 @@ def migrate(
         notes += _way_back(outcomes, allow_dirty)
         outcomes = _write(outcomes, run.root, run.task.max_size)
     report = Report(tuple(outcomes), tuple(notes), written=not preview)
+    if report_file is not None:
+        from tpuport.output.migrate_markdown import render as account
+
+        _save("--report", report_file, account(report, run.task.rules).encode())
     render(report, sheet(stderr=diff))
     if report.of(Status.FAILED):
         raise typer.Exit(ExitCode.ERROR)
     if strict and any(finding.severity is not Severity.INFO for _, finding in report.findings):
         raise typer.Exit(ExitCode.FINDINGS)
+
+
+def _annotated(outcome: Outcome, max_size: int) -> Outcome:
+    """The outcome with comments in its new text; a file with findings and no fix is changed by them alone."""
+    from tpuport.annotate import annotate
+    from tpuport.source import positions, text
+
+    if outcome.status not in (Status.CHANGED, Status.FINDINGS):
+        return outcome
+    try:
+        old = outcome.old if outcome.status is Status.CHANGED else text.read(outcome.path, max_size).text
+    except text.Unreadable as error:
+        return error.outcome
+    new = outcome.new if outcome.status is Status.CHANGED else old
+    commented = annotate(new, positions.moved(outcome.findings, old, new))
+    return outcome if commented == new else replace(outcome, status=Status.CHANGED, old=old, new=commented)
 
 
 def _way_back(outcomes: Sequence[Outcome], allow_dirty: bool) -> list[str]:
@@ -167,10 +195,10 @@ def _diffs(outcomes: Sequence[Outcome], base: Path, max_size: int) -> Iterator[b
             yield unified(name, source.encode(outcome.old), source.encode(outcome.new))
 
 
-def _save(patch: Path, content: bytes) -> None:
+def _save(option: str, file: Path, content: bytes) -> None:
     from tpuport.source.write import atomic
 
     try:
-        atomic(patch, content)
+        atomic(file, content)
     except OSError as error:
-        raise UsageError(f"--patch {patch}: cannot be written: {error.strerror or error}") from None
+        raise UsageError(f"{option} {file}: cannot be written: {error.strerror or error}") from None
