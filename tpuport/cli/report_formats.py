@@ -6,8 +6,8 @@ from enum import StrEnum
 import typer
 from rich.console import Console
 
-from tpuport.errors import ExitCode
-from tpuport.output import profile_json, profile_markdown, profile_text
+from tpuport.errors import ExitCode, UsageError
+from tpuport.output import profile_html, profile_json, profile_markdown, profile_text
 from tpuport.profile.analyses import Report
 from tpuport.profile.comparison import Comparison
 from tpuport.profile.plan import Device
@@ -25,6 +25,7 @@ class ReportFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     MARKDOWN = "markdown"
+    HTML = "html"
 
 
 def print_report(session: Session, report: Report, chosen: ReportFormat) -> None:
@@ -33,12 +34,16 @@ def print_report(session: Session, report: Report, chosen: ReportFormat) -> None
         profile_text.render(session, report, Console(highlight=False))
     elif chosen is ReportFormat.JSON:
         sys.stdout.write(profile_json.render(session, report) + "\n")
-    else:
+    elif chosen is ReportFormat.MARKDOWN:
         sys.stdout.write(profile_markdown.render(session, report))
+    else:
+        sys.stdout.write(profile_html.render(session, report))
 
 
 def print_comparison(comparison: Comparison, chosen: ReportFormat) -> None:
     """Print what changed between two sessions to standard output."""
+    if chosen is ReportFormat.HTML:
+        raise UsageError("--compare has no HTML page", hint="Use --format text, markdown or json.")
     if chosen is ReportFormat.TEXT:
         profile_text.render_comparison(comparison, Console(highlight=False))
     elif chosen is ReportFormat.JSON:

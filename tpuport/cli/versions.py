@@ -8,7 +8,7 @@ from tpuport import __version__
 
 PACKAGES = (
     "typer", "rich", "libcst", "torch", "torch_tpu", "libtpu", "pypjrt", "lammps-jax-pjrt-cpu", "jaxlib", "numpy",
-    "tensorboard-plugin-profile",
+    "tensorboard-plugin-profile", "jinja2", "pygal",
 )  # fmt: skip
 """What tpuport works with, whether installed or not."""
 

@@ -1,0 +1,148 @@
+"""The HTML report in a real browser: drawn, self-contained, without errors, and within a phone's width."""
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.profile.chips.test_chip_reports import BACKWARD, CHIP, FRAMES, LINEAR, OPTIMIZER
+from tests.profile.command import tpuport
+from tests.profile.test_output import SESSIONS, session
+from tpuport.output import profile_html
+from tpuport.profile.analyses import analyse
+from tpuport.profile.chips.estimates import Compiled, Cost, Kernels, Memory
+from tpuport.profile.codec import encode
+from tpuport.profile.layout import SOURCES, write_json
+from tpuport.profile.session import load
+
+CHROMIUM = shutil.which("chromium")
+MODEL = """import torch
+
+
+def forward(x):
+    y = x @ x
+
+    if y.sum() > 0:
+        y = y < 1 and '</script>'
+    return y
+"""
+in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+
+
+def page(folder: Path, name: str = "emulated") -> str:
+    saved = session(folder, name)
+    path = saved.folder
+    kernels = Kernels(
+        3, 1, (), 0, FRAMES, (Cost(LINEAR, "mm", 60.0), Cost(BACKWARD, "mm", 30.0), Cost(OPTIMIZER, "add", 10.0))
+    )
+    result = Compiled("sha", "v6e", "1.2", 0.1, "", 5.0, Memory(10, 10, 0, 0, 0, CHIP.memory + 2**30), kernels)
+    (path / "chips" / "v6e").mkdir(parents=True)
+    write_json(path / "chips" / "v6e" / "sha.json", encode(result))
+    write_json(path / SOURCES, {"model.py": MODEL, "train.py": "step\n" * 20})
+    loaded = load(path)
+    return profile_html.render(loaded, analyse(loaded))
+
+
+class _Balance(HTMLParser):
+    void = frozenset({"meta", "link", "br"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.outside: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.void:
+            self.open.append(tag)
+        self.outside += [
+            value for name, value in attrs if name in ("src", "href") and value and not value.startswith(("data:", "#"))
+        ]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_the_page_is_well_formed_and_needs_nothing_else(tmp_path: Path, name: str) -> None:
+    parser = _Balance()
+    saved = session(tmp_path, name)
+    text = profile_html.render(saved, analyse(saved))
+    parser.feed(text)
+    assert (parser.open, parser.outside) == ([], [])
+    assert "<script" not in text
+    assert "url(" not in text
+
+
+def test_the_users_text_is_escaped(tmp_path: Path) -> None:
+    text = page(tmp_path)
+    assert "y = y &lt; 1 and &#39;&lt;/script&gt;&#39;" in text
+    assert "</script>" not in text
+
+
+def test_the_source_carries_its_breaks_and_costs(tmp_path: Path) -> None:
+    saved_page = page(tmp_path)
+    assert re.search(r'90\.0%</span><span class="number">4</span><span class="text">def forward\(x\):', saved_page)
+    line = saved_page[saved_page.index('<span class="number">7</span>') :]
+    assert "graph break, 1×" in line[: line.index('<span class="number">8</span>')]
+
+
+def chromium(folder: Path, text: str, *options: str) -> tuple[str, str]:
+    assert CHROMIUM is not None
+    (folder / "page.html").write_text(text, encoding="utf-8")
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'browser'}"]
+    done = subprocess.run(
+        [*command, "--enable-logging=stderr", *options, (folder / "page.html").as_uri()],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    return done.stdout, done.stderr
+
+
+MEASURE = """<script>addEventListener("load", () => {
+const charts = [...document.querySelectorAll("figure > svg")].map(svg => svg.getBoundingClientRect());
+const marks = document.querySelectorAll("#step-times circle.dot, #chip-times rect.rect").length;
+const drawn = charts.map(chart => chart.width > 200 && chart.height > 100);
+const background = getComputedStyle(document.body).backgroundColor;
+document.title = JSON.stringify([document.documentElement.scrollWidth, innerWidth, drawn, marks, background]);
+})</script></body>"""
+
+
+def measured(folder: Path, *options: str) -> Any:
+    out, err = chromium(folder, page(folder).replace("</body>", MEASURE), "--dump-dom", *options)
+    assert "CONSOLE" not in err
+    title = re.search(r"<title>(.*?)</title>", out)
+    assert title is not None
+    return json.loads(title[1])
+
+
+@in_a_browser
+@pytest.mark.parametrize("width", [500, 1200])
+def test_a_browser_draws_the_charts_within_the_windows_width(tmp_path: Path, width: int) -> None:
+    content, window, charts, marks, _ = measured(tmp_path, f"--window-size={width},900")
+    assert content <= window
+    assert charts == [True, True]
+    # Three steps after the first in each of two modes, and one bar for each.
+    assert marks == 2 * 3 + 2
+
+
+@in_a_browser
+def test_light_and_dark_have_their_own_colours(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    light = measured(tmp_path / "a")[-1]
+    dark = measured(tmp_path / "b", "--blink-settings=preferredColorScheme=0")[-1]
+    assert (light, dark) == ("rgb(255, 255, 255)", "rgb(13, 17, 23)")
+
+
+def test_the_command_writes_the_page(tmp_path: Path) -> None:
+    session(tmp_path, "emulated")
+    result = tpuport("report", "s", "--format", "html", cwd=tmp_path)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("<!DOCTYPE html>")
