@@ -1,0 +1,163 @@
+"""Settles the drafts of one module: tests for CUDA move together with the code that they guard, or not at all."""
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from tpuport.analysis.branches import Branches
+from tpuport.analysis.guards import ACCELERATOR_AVAILABLE, CUDA_AVAILABLE, tests_nccl
+from tpuport.analysis.module import dotted
+from tpuport.draft import Context, Draft, Role
+from tpuport.model import Finding, GuardStatement, Rename, Rule, Safety, Severity
+from tpuport.settle import comparison
+from tpuport.settle.chains import Chain, Chains
+from tpuport.settle.hold import Holds
+from tpuport.settle.reasons import Reasons
+
+PRINTS = {"print", "info", "debug", "warning", "warn"}
+RAISES_WITHOUT_CUDA = {
+    "torch.cuda.get_device_properties",
+    "torch.cuda.get_device_capability",
+    "torch.cuda.memory_summary",
+    "torch.cuda.memory_snapshot",
+    "torch.cuda.utilization",
+    "torch.cuda.temperature",
+    "torch.cuda.power_draw",
+    "torch.cuda.clock_rate",
+}
+"""Reports of CUDA that can be left to CUDA where they are only printed: without it, printing them failed."""
+
+
+def settle(context: Context, drafts: Iterable[Draft], availability: Rule, comparison: Rule) -> list[Finding]:
+    """Turn the drafts of all checks into findings, with the tests for CUDA around them moved or kept."""
+    return Settlement(context, list(drafts), availability, comparison).findings()
+
+
+class Settlement:
+    """One module's drafts on their way to findings."""
+
+    def __init__(self, context: Context, drafts: list[Draft], availability: Rule, comparison: Rule) -> None:
+        self.context = context
+        self.module = context.module
+        self.guards = context.guards
+        self.drafts = drafts
+        self.availability = availability
+        self.comparison = comparison
+        self.holds = Holds(context)
+        self.branches = Branches(self.module, self.guards, [draft.node for draft in drafts])
+        self._chain_of: dict[int, int] = {}
+
+    def findings(self) -> list[Finding]:
+        """All findings of the module, in source order."""
+        for draft in self.drafts:
+            if reason := self.holds.reason(draft):
+                draft.edits = draft.own_guard = ()
+                draft.role, draft.reason = Role.BLOCKS, reason
+            if draft.role is Role.BLOCKS:
+                self._guard_output(draft)
+        chains = Chains(self.context, self.drafts, self.branches).build()
+        reasons = Reasons(self.context, self.drafts, self.branches, self.holds, self.availability.min_torch)
+        kept: set[int] = set()
+        for chain in sorted(
+            chains, key=lambda c: max(map(self.module.span, c.tests)), reverse=True
+        ):  # inner ones first
+            chain.drafts = [draft for draft in chain.drafts if id(draft) not in kept]
+            chain.block_what_needs_cuda()
+            reason = reasons.why_it_stays(chain)
+            if reason:
+                self._keep(chain, reason)
+                kept.update(id(draft) for draft in chain.drafts)
+            else:
+                self._move(chain)
+        for draft in self.drafts:
+            if draft.role is Role.CUDA_ONLY and id(draft) not in kept:
+                draft.edits += draft.own_guard
+        found = map(self._finding, self._one_a_site())
+        return sorted(found, key=lambda finding: (finding.span, finding.code))
+
+    def _one_a_site(self) -> Iterator[Draft]:
+        """The drafts without those that only repeat what another says of the same node."""
+        best: dict[ast.AST, Draft] = {}
+        for draft in self.drafts:
+            known = best.get(draft.node)
+            if known is None or (bool(draft.edits), bool(draft.reason)) > (bool(known.edits), bool(known.reason)):
+                best[draft.node] = draft
+        yield from (d for d in self.drafts if best[d.node] is d or (d.edits and d.edits != best[d.node].edits))
+
+    def _guard_output(self, draft: Draft) -> None:
+        """A line that only prints can be left to CUDA alone."""
+        statement = self.module.statement(draft.node)
+        if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call) or draft.edits:
+            return
+        name = dotted(statement.value.func).rpartition(".")[2]
+        if name in PRINTS and self.module.qualified(draft.node) in RAISES_WITHOUT_CUDA:
+            draft.role = Role.CUDA_ONLY
+            draft.own_guard = (GuardStatement(self.module.span(statement), "torch.cuda.is_available()"),)
+
+    def _move(self, chain: Chain) -> None:
+        for draft in chain.drafts:
+            self._chain_of[id(draft)] = chain.number
+        for test in chain.tests:
+            if self.guards.counts_devices(test):
+                continue  # the rule of the device count rewrites it
+            draft = self._moved(chain, test)
+            self._chain_of[id(draft)] = chain.number
+            self.drafts.append(draft)
+
+    def _moved(self, chain: Chain, test: ast.expr) -> Draft:
+        if isinstance(test, ast.Call) and self.guards.tests_availability(test):
+            edit = Rename(self.module.span(test.func), CUDA_AVAILABLE, ACCELERATOR_AVAILABLE)
+            return Draft(self.availability, test, Role.MOVES, (edit,))
+        unsafe = comparison.why_unsafe(self.module)
+        edits = (comparison.moved(self.module, test, chain),)
+        safety = Safety.UNSAFE if unsafe else None
+        return Draft(self.comparison, test, Role.MOVES, edits, reason=unsafe, safety=safety)
+
+    def _keep(self, chain: Chain, reason: str) -> None:
+        """Leave the tests and all that they guard; what would put a TPU host on its CPU is an error."""
+        places = any(self._places_data(draft) for draft in chain.drafts)
+        for test in chain.tests:
+            if tests_nccl(test) or self.guards.counts_devices(test):
+                continue  # the rules of the NCCL backend and of the device count speak for it
+            rule = self.availability if self.guards.tests_availability(test) else self.comparison
+            severity = self._severity_when_kept(chain, test, places)
+            self.drafts.append(Draft(rule, test, Role.NEUTRAL, reason=reason, severity=severity))
+        line = self.module.span(chain.tests[0]).line
+        for draft in chain.drafts:
+            if draft.role is Role.MOVES and draft.edits:
+                draft.edits = ()
+                draft.reason = f"it stays with the test for CUDA on line {line}: {reason}"
+            elif draft.role in (Role.BLOCKS, Role.CUDA_ONLY) and not draft.edits and not places:
+                draft.severity = Severity.INFO
+
+    def _places_data(self, draft: Draft) -> bool:
+        """Whether a draft decides where tensors live or how they are computed, so that leaving it costs the TPU."""
+        severity = draft.severity or draft.rule.severity
+        return draft.role in (Role.MOVES, Role.BLOCKS) and severity is Severity.ERROR
+
+    def _severity_when_kept(self, chain: Chain, test: ast.expr, places: bool) -> Severity:
+        """What leaving a test costs a TPU: its data, a decision, or nothing, as the branch is passed by there."""
+        guards_code = bool(chain.drafts or chain.suspects)
+        if guards_code and not places:
+            return Severity.INFO
+        if not self.guards.tests_availability(test):
+            return Severity.INFO if comparison.tests_mode(test) else Severity.WARNING
+        if places:
+            return Severity.ERROR
+        return Severity.INFO if self.guards.knows_accelerators(test) else Severity.WARNING
+
+    def _finding(self, draft: Draft) -> Finding:
+        fixable = bool(draft.edits)
+        safety = (draft.safety or draft.rule.safety) if fixable else Safety.MANUAL
+        if fixable and safety is Safety.MANUAL:
+            safety = Safety.SAFE
+        return Finding(
+            code=draft.rule.code,
+            rule=draft.rule.name,
+            message=draft.message or draft.rule.message,
+            span=self.module.span(draft.node),
+            severity=draft.severity or draft.rule.severity,
+            safety=safety,
+            edits=draft.edits,
+            reason=draft.reason,
+            chain=self._chain_of.get(id(draft)),
+        )

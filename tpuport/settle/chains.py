@@ -1,0 +1,100 @@
+"""Chains: the tests for CUDA that must move together, and what each of them guards."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tpuport.analysis.branches import Branches
+from tpuport.analysis.module import dotted
+from tpuport.checks.device_comparison import type_of_device
+from tpuport.draft import Context, Draft, Role
+
+
+@dataclass(eq=False, slots=True)
+class Chain:
+    """Tests for CUDA that must move together, with the drafts that they guard."""
+
+    number: int
+    tests: list[ast.expr]
+    drafts: list[Draft] = field(default_factory=list)
+    suspects: list[ast.AST] = field(default_factory=list)
+
+    def with_role(self, role: Role) -> list[Draft]:
+        """The guarded drafts of one role."""
+        return [draft for draft in self.drafts if draft.role is role]
+
+    def block_what_needs_cuda(self) -> None:
+        """What is for CUDA alone and can not get a test of its own holds the tests around it back."""
+        for draft in self.with_role(Role.CUDA_ONLY):
+            if not draft.own_guard and not draft.edits and draft.reason:
+                draft.role = Role.BLOCKS
+
+
+class Chains:
+    """Builds the chains of one module from its drafts."""
+
+    def __init__(self, context: Context, drafts: list[Draft], branches: Branches) -> None:
+        self.context = context
+        self.module = context.module
+        self.drafts = drafts
+        self.branches = branches
+
+    def build(self) -> list[Chain]:
+        """All chains; a draft belongs to each test that has a say in whether it runs."""
+        tests = [test for test in self.context.guards.tests() if not self._is_settled(test)]
+        chains = {test: Chain(number, [test]) for number, test in enumerate(tests)}
+
+        def join(group: list[ast.expr]) -> None:
+            known = [chains[test] for test in group if test in chains]
+            for other in known[1:]:
+                if other is not known[0]:
+                    known[0].tests.extend(other.tests)
+                    for test in other.tests:
+                        chains[test] = known[0]
+
+        for flag in self.context.guards.flag_groups():
+            join(flag)
+        for test in tests:
+            join([test, *self._asked_together(test)])
+        counts = [t for t in tests if isinstance(t, ast.Call) and self.context.guards.counts_devices(t)]
+        by_callee: dict[ast.AST, ast.expr] = {test.func: test for test in counts}
+        for draft in self.drafts:
+            for test in self._dominating(draft.node, chains):
+                if draft not in chains[test].drafts:
+                    chains[test].drafts.append(draft)
+        for draft in self.drafts:
+            chain = chains[by_callee[draft.node]] if draft.node in by_callee else None
+            if chain is not None and draft not in chain.drafts:
+                chain.drafts.append(draft)
+        for node in [*self.branches.suspects(), *self._calls_of_cuda_functions()]:
+            for test in self._dominating(node, chains)[:1]:
+                chains[test].suspects.append(node)
+        return list({chain.number: chain for chain in chains.values()}.values())
+
+    def _dominating(self, node: ast.AST, chains: dict[ast.expr, Chain]) -> list[ast.expr]:
+        return [test for test in self.context.guards.cuda_tests(node) if test in chains]
+
+    def _calls_of_cuda_functions(self) -> Iterator[ast.AST]:
+        """Calls of functions of this file that hold something with no counterpart."""
+        holders = {self.module.function(draft.node) for draft in self.drafts if draft.role is Role.BLOCKS}
+        names = {function.name for function in holders if function is not None}
+        for call in self.module.of_type(ast.Call):
+            function = self.module.function(call)
+            if dotted(call.func).removeprefix("self.") in names and (function is None or function.name not in names):
+                yield call
+
+    def _asked_together(self, test: ast.expr) -> list[ast.expr]:
+        """Tests that move with an availability test: of a device, in the same condition or around it."""
+        guards = self.context.guards
+        if not guards.tests_availability(test):
+            return []
+        top: ast.AST = test
+        while isinstance(parent := self.module.parents[top], ast.BoolOp | ast.UnaryOp):
+            top = parent
+        beside = [node for node in ast.walk(top) if isinstance(node, ast.expr) and node in guards.tests()]
+        around = [other for other in guards.cuda_tests(test) if not guards.tests_availability(other)]
+        return [*beside, *around]
+
+    def _is_settled(self, test: ast.expr) -> bool:
+        parent = self.module.parents.get(test)
+        return isinstance(parent, ast.IfExp) and type_of_device(parent) is not None

@@ -1,0 +1,191 @@
+"""Why a chain of tests stays as it is."""
+
+import ast
+import re
+
+from tpuport.analysis.branches import OUTPUT_CALLS, Branches
+from tpuport.analysis.guards import CUDA_AVAILABLE, SKIPS, conditions, ends_block, tests_nccl
+from tpuport.analysis.module import dotted
+from tpuport.checks.device_comparison import subject
+from tpuport.draft import Context, Draft, Role
+from tpuport.settle.chains import Chain
+from tpuport.settle.hold import Holds
+
+PORTABLE_SPEEDUPS = {"pin_memory", "non_blocking", "fused"}
+"""Arguments and methods that pay on any accelerator; each was run on a TPU device."""
+
+TELLS_APART = "it tells CUDA from other accelerators"
+HANDED_ON = "its value is handed on, and where it goes is not known"
+NCCL = "NCCL exists for CUDA only"
+NOT_PLAIN = "what it guards can not be told to mean the same on other accelerators"
+FLAG_NAME = re.compile(r"cuda|gpu|device", re.IGNORECASE)
+
+
+class Reasons:
+    """Looks for what holds a chain back; each method gives a reason, or an empty string."""
+
+    def __init__(self, context: Context, drafts: list[Draft], branches: Branches, holds: Holds, needed: str) -> None:
+        self.context = context
+        self.module = context.module
+        self.drafts = drafts
+        self.branches = branches
+        self.holds = holds
+        self.needed = needed
+
+    def why_it_stays(self, chain: Chain) -> str:
+        """The first reason that applies; empty when the chain can move."""
+        guards = self.context.guards
+        comparisons = [t for t in chain.tests if not guards.tests_availability(t) and not guards.counts_devices(t)]
+        return self._code_in_it(chain) or self._value_of_it(chain) or self._comparison(chain, comparisons)
+
+    def _code_in_it(self, chain: Chain) -> str:
+        """Code under the tests that can not move, or may not be touched."""
+        blocks = chain.with_role(Role.BLOCKS)
+        if blocks:
+            first = min(blocks, key=lambda draft: self.module.span(draft.node))
+            line = self.module.span(first.node).line
+            return f"line {line} has no counterpart that is certain: {first.message or first.rule.message}"
+        if any(map(tests_nccl, chain.tests)):
+            return NCCL
+        if CUDA_AVAILABLE in self.context.replaced and any(map(self.context.guards.tests_availability, chain.tests)):
+            return f"the file replaces {CUDA_AVAILABLE} itself, so both have to move together"
+        if any(map(self.context.is_scripted, chain.tests)):
+            return "TorchScript compiles this function, which does not know the accelerator"
+        if chain.suspects:
+            return f"line {self.module.span(chain.suspects[0]).line} looks like code for CUDA only"
+        return self.holds.floor(self.needed)
+
+    def _value_of_it(self, chain: Chain) -> str:
+        """A test whose value goes where it can not be followed."""
+        for test in chain.tests:
+            if not self.context.guards.counts_devices(test) and (lost := self._where_the_value_goes(test, test)):
+                return lost
+        return self._needs_cuda_under_a_flag(chain)
+
+    def _comparison(self, chain: Chain, comparisons: list[ast.expr]) -> str:
+        """Comparisons that mean more than CUDA or not, and tests that guard nothing which moves."""
+        if any(map(self._asks_again, comparisons)):
+            return "the same device is asked about again, for another type"
+        if stays := next(filter(None, map(self._producer_that_stays, comparisons)), ""):
+            return stays
+        return "" if chain.with_role(Role.MOVES) else self._why_it_stays_alone(chain, comparisons)
+
+    def _needs_cuda_under_a_flag(self, chain: Chain) -> str:
+        """Why a test that is kept in a variable stays: code that needs CUDA runs under a variable not followed here."""
+        guards = self.context.guards
+        if not any(isinstance(self.module.statement(test), ast.Assign) for test in chain.tests):
+            return ""
+        for draft in self.drafts:
+            if draft.role is not Role.BLOCKS:
+                continue
+            for condition in conditions(self.module, draft.node):
+                unknown = isinstance(condition.test, ast.Name | ast.Attribute) and not guards.cuda_sources(condition)
+                if unknown and FLAG_NAME.search(dotted(condition.test)):
+                    line = self.module.span(draft.node).line
+                    return f"line {line} needs CUDA under a flag that may be this one"
+        return ""
+
+    def _why_it_stays_alone(self, chain: Chain, comparisons: list[ast.expr]) -> str:
+        """Why tests stay that guard nothing which moves."""
+        if chain.with_role(Role.CUDA_ONLY):
+            return "what it guards is for CUDA only"
+        if all(map(self.context.guards.knows_accelerators, chain.tests)):
+            return TELLS_APART
+        if comparisons and not all(map(self._guards_speedup, comparisons)):
+            return "whether other accelerators take this branch is for a person to say"
+        if not comparisons and not all(self.branches.is_plain(t) or self._demands_cuda(t) for t in chain.tests):
+            return NOT_PLAIN
+        return ""
+
+    def _producer_that_stays(self, test: ast.expr) -> str:
+        """Why a comparison stays: a string that reaches the variable that it looks at stays `cuda`."""
+        device = subject(test)
+        found = self.module.lookup(device) if isinstance(device, ast.Name) else None
+        bound = [(binding.value, getattr(binding.node, "iter", None)) for binding in found[1]] if found else []
+        values = [value for pair in bound for value in pair]
+        named = [self.module.only_value(v) if isinstance(v, ast.Name) else v for v in values]
+        inside = {node for value in named if value is not None for node in ast.walk(value)}
+        for draft in self.drafts:
+            if draft.node in inside and draft.rule.name == "device-literal" and not draft.edits:
+                line = self.module.span(draft.node).line
+                return f"the text on line {line}, which reaches what it asks about, stays"
+        return ""
+
+    def _asks_again(self, test: ast.expr) -> bool:
+        """Whether the `if` chain around a comparison asks the same device for a type that is neither's."""
+        device = subject(test)
+        text = self.module.text(device) if device is not None else ""
+        top: ast.AST = test
+        while not isinstance(top, ast.stmt):
+            top = self.module.parents[top]
+        if not isinstance(top, ast.If):
+            return False
+        while isinstance(parent := self.module.parents[top], ast.If) and parent.orelse == [top]:
+            top = parent
+        node: ast.AST | None = top
+        while isinstance(node, ast.If):
+            texts = {p.value for p in ast.walk(node.test) if isinstance(p, ast.Constant) and isinstance(p.value, str)}
+            if text and text in self.module.text(node.test) and texts - {"cpu", "cuda", "cuda:0"}:
+                return True
+            node = node.orelse[0] if len(node.orelse) == 1 else None
+        return False
+
+    def _demands_cuda(self, test: ast.expr) -> bool:
+        """Whether the test only stops a program without CUDA, in a file where all that is CUDA's can move."""
+        for _, parent in self.module.ancestors(test):
+            if isinstance(parent, ast.Assert) or (isinstance(parent, ast.If) and ends_block(self.module, parent.body)):
+                roles = {draft.role for draft in self.drafts}
+                return Role.MOVES in roles and Role.BLOCKS not in roles and not any(self.branches.suspects())
+            if isinstance(parent, ast.stmt):
+                return False
+        return False
+
+    def _guards_speedup(self, test: ast.expr) -> bool:
+        """Whether the branch holds something that pays on any accelerator."""
+        words = (node for node in self.module.nodes if _word(node) in PORTABLE_SPEEDUPS)
+        return any(
+            test in self.context.guards.cuda_sources(condition)
+            for node in words
+            for condition in conditions(self.module, node)
+        )
+
+    def _where_the_value_goes(self, node: ast.AST, test: ast.expr) -> str:
+        """Why the test's value can not be followed; empty when it decides a branch, a flag or a known argument."""
+        parent = self.module.parents[node]
+        match parent:
+            case ast.BoolOp() | ast.UnaryOp() | ast.NamedExpr() | ast.FormattedValue() | ast.JoinedStr():
+                return self._where_the_value_goes(parent, test)
+            case ast.If() | ast.While() | ast.Assert() | ast.comprehension() | ast.Expr():
+                return ""
+            case ast.IfExp(body=ast.Constant(value=bool()), orelse=ast.Constant(value=bool())):
+                return self._where_the_value_goes(parent, test)
+            case ast.IfExp():
+                return "" if node is parent.test else self._where_the_value_goes(parent, test)
+            case ast.Assign() | ast.AnnAssign():
+                followed = self.context.guards.is_followed(test, parent)
+                return "" if followed else "the variable that keeps its value means more than that CUDA is there"
+            case ast.keyword(arg=str(name)):
+                return self._where_the_argument_goes(parent, name)
+            case ast.Call(func=func) if node in parent.args:
+                name = dotted(func).rpartition(".")[2]
+                if name in ("bool", "int"):
+                    return self._where_the_value_goes(parent, test)
+                return "" if name in {*OUTPUT_CALLS, *SKIPS, "format", "str"} else HANDED_ON
+        return HANDED_ON
+
+    def _where_the_argument_goes(self, keyword: ast.keyword, name: str) -> str:
+        call = self.module.parents[keyword]
+        if not isinstance(call, ast.Call):
+            return HANDED_ON
+        function = dotted(call.func).rpartition(".")[2]
+        if name == "enabled" and "Scaler" in function:
+            return "a gradient scaler works on CUDA only"
+        known = self.module.callee(call).startswith("torch.") or function in ("add_argument", *OUTPUT_CALLS)
+        return "" if known or name in PORTABLE_SPEEDUPS else HANDED_ON
+
+
+def _word(node: ast.AST) -> str | None:
+    """The name of an attribute or of a keyword argument."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.arg if isinstance(node, ast.keyword) else None
