@@ -57,9 +57,8 @@ class Settlement:
         chains = Chains(self.context, self.drafts, self.branches).build()
         reasons = Reasons(self.context, self.drafts, self.branches, self.holds, self.availability.min_torch)
         kept: set[int] = set()
-        for chain in sorted(
-            chains, key=lambda c: max(map(self.module.span, c.tests)), reverse=True
-        ):  # inner ones first
+        inner_first = sorted(chains, key=lambda chain: max(map(self.module.span, chain.tests)), reverse=True)
+        for chain in inner_first:
             chain.drafts = [draft for draft in chain.drafts if id(draft) not in kept]
             chain.block_what_needs_cuda()
             reason = reasons.why_it_stays(chain)
