@@ -11,7 +11,7 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -302,6 +302,30 @@ def run_cached(items: Sequence[Path | Outcome], task: Task, cache: "Cache", jobs
             cache.add(outcome, ignored[outcome.path])
         yield outcome
     cache.save()
+
+
+def reconsidered(outcomes: Sequence[Outcome], task: Task, jobs: int = 0) -> list[Outcome]:
+    """The outcomes, with files settled anew whose flags for CUDA lead to code without a counterpart in other files.
+
+    A flag goes from file to file by its name alone, so a variable of the same name holds a test back, wherever it is.
+    """
+    places = {
+        name: f"{outcome.path}:{finding.span.line}"
+        for outcome in outcomes
+        for finding in outcome.findings
+        for name in finding.under
+    }
+
+    def leads_there(outcome: Outcome) -> bool:
+        found = (*outcome.fixed, *outcome.findings)
+        return any(name in places for finding in found if finding.edits for name in finding.sets)
+
+    again = [outcome.path for outcome in outcomes if leads_there(outcome)] if places else []
+    if not again:
+        return list(outcomes)
+    informed = replace(task, project=replace(task.project, needs_cuda=tuple(sorted(places.items()))))
+    anew = {outcome.path: outcome for outcome in run(again, informed, jobs)}
+    return [anew.get(outcome.path, outcome) for outcome in outcomes]
 
 
 def run(items: Sequence[Path | Outcome], task: Task, jobs: int = 0) -> Iterator[Outcome]:

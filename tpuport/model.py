@@ -156,6 +156,10 @@ class Finding:
     """Qualified name of the class or function around it; empty at module level."""
     line_text: str = field(default="", repr=False)
     """The source line on which it begins."""
+    under: tuple[str, ...] = ()
+    """Variables that decide whether code without a counterpart runs, and whose values this file does not show."""
+    sets: tuple[str, ...] = ()
+    """Variables that keep the result of a test for CUDA which moves."""
     ignored: str | None = None
     """The reason given in the comment that ignores it, which may be empty; None when nothing ignores it."""
 
@@ -275,5 +279,7 @@ class Project:
     """Whether a file of the run sets CUDA_VISIBLE_DEVICES or forks: then nothing may ask for the device at import."""
     selects_device: bool = False
     """Whether any file of the run changes the current CUDA device: then `cuda:0` and `cuda` may differ."""
+    needs_cuda: tuple[tuple[str, str], ...] = ()
+    """Variables under which some file of the run holds code without a counterpart, each with the place of that code."""
     imported_names: tuple[str, ...] = ()
     """Names of torch.cuda that files of the run import from one another: what they mean there must not change."""

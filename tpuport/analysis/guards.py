@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,9 @@ from tpuport.analysis.scopes import Binding, Kind
 
 CUDA_AVAILABLE = "torch.cuda.is_available"
 ACCELERATOR_AVAILABLE = "torch.accelerator.is_available"
+FLAG_NAME = re.compile(r"cuda|gpu|device", re.IGNORECASE)
+"""Names of variables that say whether CUDA is used."""
+
 TERMINATORS = {"sys.exit", "os._exit", "exit", "quit"}
 
 
@@ -354,6 +358,22 @@ class Guards:
     def _is_parameter(self, node: ast.expr) -> bool:
         found = self.module.lookup(node) if isinstance(node, ast.Name) else None
         return found is not None and any(binding.kind is Kind.PARAMETER for binding in found[1])
+
+    def kept_in(self, test: ast.expr) -> tuple[str, ...]:
+        """Names of the variables, without what they are attributes of, whose truth goes back to `test`."""
+        names = {key.text.rpartition(".")[2] for (key, _), sources in self._cuda_flags.items() if test in sources}
+        return tuple(sorted(names))
+
+    def open_flags(self, node: ast.AST) -> tuple[str, ...]:
+        """Names of the variables that decide whether `node` runs and that no test in this file stands behind."""
+        found = set()
+        for condition in conditions(self.module, node):
+            test = truth(condition.test)
+            if isinstance(test, ast.Name | ast.Attribute) and not self.cuda_sources(condition):
+                name = dotted(test).rpartition(".")[2]
+                if FLAG_NAME.search(name):
+                    found.add(name)
+        return tuple(sorted(found))
 
     def flag_groups(self) -> list[list[ast.expr]]:
         """For each flag, the tests that it goes back to."""

@@ -72,7 +72,8 @@ class Tree:
             outcomes = engine.run(self.items, self.task, jobs)
         else:
             outcomes = engine.run_cached(self.items, self.task, self.cache, jobs)
-        return streams.with_progress(outcomes, len(self.items))
+        settled = list(streams.with_progress(outcomes, len(self.items)))
+        return iter(engine.reconsidered(settled, self.task, jobs))
 
 
 def gather(

@@ -149,12 +149,16 @@ class Settlement:
         safety = (draft.safety or draft.rule.safety) if fixable else Safety.MANUAL
         if fixable and safety is Safety.MANUAL:
             safety = Safety.SAFE
+        severity = draft.severity or draft.rule.severity
+        needs_cuda = draft.role is Role.BLOCKS and not draft.edits and severity is not Severity.INFO
         return Finding(
+            under=self.guards.open_flags(draft.node) if needs_cuda else (),
+            sets=self.guards.kept_in(draft.node) if draft.edits and isinstance(draft.node, ast.expr) else (),
             code=draft.rule.code,
             rule=draft.rule.name,
             message=draft.message or draft.rule.message,
             span=self.module.span(draft.node),
-            severity=draft.severity or draft.rule.severity,
+            severity=severity,
             safety=safety,
             edits=draft.edits,
             reason=draft.reason,

@@ -1,7 +1,6 @@
 """Why a chain of tests stays as it is."""
 
 import ast
-import re
 
 from tpuport.analysis.branches import OUTPUT_CALLS, Branches
 from tpuport.analysis.guards import CUDA_AVAILABLE, SKIPS, conditions, ends_block, tests_nccl
@@ -18,7 +17,6 @@ TELLS_APART = "it tells CUDA from other accelerators"
 HANDED_ON = "its value is handed on, and where it goes is not known"
 NCCL = "NCCL exists for CUDA only"
 NOT_PLAIN = "what it guards can not be told to mean the same on other accelerators"
-FLAG_NAME = re.compile(r"cuda|gpu|device", re.IGNORECASE)
 
 
 class Reasons:
@@ -76,13 +74,13 @@ class Reasons:
         if not any(isinstance(self.module.statement(test), ast.Assign) for test in chain.tests):
             return ""
         for draft in self.drafts:
-            if draft.role is not Role.BLOCKS:
-                continue
-            for condition in conditions(self.module, draft.node):
-                unknown = isinstance(condition.test, ast.Name | ast.Attribute) and not guards.cuda_sources(condition)
-                if unknown and FLAG_NAME.search(dotted(condition.test)):
-                    line = self.module.span(draft.node).line
-                    return f"line {line} needs CUDA under a flag that may be this one"
+            if draft.role is Role.BLOCKS and guards.open_flags(draft.node):
+                line = self.module.span(draft.node).line
+                return f"line {line} needs CUDA under a flag that may be this one"
+        elsewhere = dict(self.context.project.needs_cuda)
+        for name in (name for test in chain.tests for name in guards.kept_in(test)):
+            if name in elsewhere:
+                return f"{elsewhere[name]} needs CUDA under a variable of the same name, {name}"
         return ""
 
     def _why_it_stays_alone(self, chain: Chain, comparisons: list[ast.expr]) -> str:
