@@ -114,6 +114,14 @@ def test_every_kind_with_advice_is_in_torchs_registry_and_every_rule_exists() ->
     registry = Path(torch.origin).parent / "_dynamo" / "graph_break_registry.json"
     known = json.loads(registry.read_text(encoding="utf-8"))
     assert set(advice._BREAKS) <= set(known)
-    kinds = (*advice._BREAKS.values(), advice.BATCH_SIZE, advice.LENGTH, advice.NUMBER, advice.GRADIENTS, advice.TYPE)
+    kinds = (
+        *advice._BREAKS.values(),
+        advice.BATCH_SIZE,
+        advice.LENGTH,
+        advice.NUMBER,
+        advice.GRADIENTS,
+        advice.TYPE,
+        advice.HOST_READ,
+    )
     catalog = load_catalog()
     assert all(catalog.get(kind.rule) for kind in kinds if kind.rule)

@@ -104,6 +104,37 @@ def test_exactly_the_known_graph_breaks_are_found(broken: Profiled) -> None:
     assert broken.row("programs", "compiled")["graphs"]["value"] == 3
 
 
+def test_a_branch_on_a_tensor_is_a_wait_too_and_printing_text_is_none(broken: Profiled) -> None:
+    (row,) = broken.result.document["host_syncs"]["rows"]
+    assert (row["place"]["line"], row["what"], row["count"]) == (17, "bool()", 1)
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+def test_exactly_the_known_waits_of_the_host_are_found(tmp_path: Path, mode: str) -> None:
+    run = profile(tmp_path, "host_syncs.py", *OPTIONS, "--mode", mode)
+    assert run.result.code == 0
+    rows = run.result.document["host_syncs"]["rows"]
+    assert [(row["place"]["line"], row["what"], row["count"]) for row in rows] == [
+        (22, ".item()", 1),
+        (23, "bool()", 1),
+        (24, "float()", 1),
+        (25, "print", 1),
+        (26, "print", 1),
+        (27, ".cpu()", 1),
+        (28, ".copy_() to the CPU", 1),
+        (29, ".to() the CPU", 1),
+        (29, ".tolist()", 1),
+    ]
+    assert all(row["seconds"]["value"] > 0 and row["seconds"]["basis"] == "emulated" for row in rows)
+    assert {row["rule"] for row in rows} == {"host-sync"}
+    assert rows[0]["source"] == "number = values.item()"
+    assert run.row("modes", mode)["step_time"]["steps"] == 3
+
+
+def test_a_script_that_keeps_its_values_on_the_device_waits_nowhere(training: Profiled) -> None:
+    assert training.result.document["host_syncs"] == {"counted": True, "rows": []}
+
+
 def test_exactly_the_known_recompiles_are_found(recompiled: Profiled) -> None:
     assert recompiled.result.code == 0
     rows = recompiled.result.document["recompiles"]["rows"]

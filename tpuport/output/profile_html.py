@@ -7,6 +7,7 @@ from tpuport.output.profile_shared import best_table, chip_remarks, operation_na
 from tpuport.output.profile_units import amount, duration, memory, number, percent, seconds, size
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.graph_breaks import GraphBreakRow
+from tpuport.profile.analyses.host_syncs import HostSyncRow
 from tpuport.profile.analyses.lines import LineRow
 from tpuport.profile.analyses.recompiles import RecompileRow
 from tpuport.profile.machine import INSTALL_PROFILE, missing
@@ -27,13 +28,9 @@ class SourceLine:
     cost: LineRow | None = None
     breaks: list[GraphBreakRow] = field(default_factory=list)
     recompiles: list[RecompileRow] = field(default_factory=list)
+    syncs: list[HostSyncRow] = field(default_factory=list)
     gap: bool = False
     """Whether lines before it are left out."""
-
-    @property
-    def marked(self) -> bool:
-        """Whether there is something to say of the line."""
-        return bool(self.cost or self.breaks or self.recompiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +92,9 @@ def annotated(session: Session, report: Report) -> tuple[SourceFile, ...]:
     for recompile in report.recompiles.rows:
         if found := line(recompile.place):
             found.recompiles.append(recompile)
+    for sync in report.host_syncs.rows:
+        if found := line(sync.place):
+            found.syncs.append(sync)
     return tuple(SourceFile(name, _with_context(session.sources.lines(name), marked)) for name, marked in files.items())
 
 

@@ -25,6 +25,7 @@ def render(session: Session, report: Report) -> str:
         _lines(report),
         _breaks(report),
         _recompiles(report),
+        _host_syncs(report),
     )
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -168,6 +169,25 @@ def _recompiles(report: Report) -> str:
     table = _table(("line", "cause", "times", "lost", "what to do", "lint rule"), rows)
     title = f"### Recompiles: {sum(row.count for row in found.rows)}"
     return "\n\n".join(filter(None, (title, "\n".join(limits), table)))
+
+
+def _host_syncs(report: Report) -> str:
+    if not report.host_syncs.rows:
+        return "### Host waits in a step: none" if report.host_syncs.counted else ""
+    rows = (
+        (
+            str(row.place or NONE),
+            f"`{_code(row.source)}`" if row.source else "",
+            row.what,
+            f"{row.count:g}",
+            f"{duration(row.seconds.value)} ({row.seconds.basis.value})",
+            row.edit,
+            row.rule,
+        )
+        for row in report.host_syncs.rows
+    )
+    header = ("line", "source", "how", "times a step", "time a step", "what to do", "lint rule")
+    return f"### Host waits in a step: {len(report.host_syncs.rows)}\n\n{_table(header, rows)}"
 
 
 def _compiles(report: Report) -> bool:

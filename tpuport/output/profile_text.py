@@ -10,6 +10,7 @@ from tpuport.output.profile_text_chips import chips_and_lines
 from tpuport.output.profile_units import NONE, duration, number, percent, scale, seconds
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.graph_breaks import GraphBreaks
+from tpuport.profile.analyses.host_syncs import HostSyncs
 from tpuport.profile.analyses.losses import Losses
 from tpuport.profile.analyses.modes import ModeRow, Modes, StepTime
 from tpuport.profile.analyses.programs import ProgramRow, Programs
@@ -42,6 +43,7 @@ def render(session: Session, report: Report, console: Console) -> None:
         *chips_and_lines(session, report),
         _graph_breaks(report.graph_breaks, report.modes),
         _recompiles(report.recompiles, report.modes),
+        _host_syncs(report.host_syncs),
         _remarks(report.modes),
     ]
     for part in parts:
@@ -266,6 +268,17 @@ def _recompiles(recompiles: Recompiles, modes: Modes) -> RenderableType | None:
                     f"{percent(row.buckets.padding)} of the data padding."
                 )
             )
+    return Group(*lines)
+
+
+def _host_syncs(syncs: HostSyncs) -> RenderableType | None:
+    if not syncs.rows:
+        return Text("Host waits in a step: none.") if syncs.counted else None
+    lines: list[RenderableType] = [Text(f"Host waits in a step: {len(syncs.rows)}", style="bold")]
+    for row in syncs.rows:
+        wait = f"  {duration(row.seconds.value)} a step ({row.seconds.basis.value})"
+        lines.append(Text.assemble(_where(row.place), f"  {row.count:g}×  ", (row.what, "bold"), wait))
+        lines += [*_source(row.source), *_remedy(row.edit, row.rule)]
     return Group(*lines)
 
 

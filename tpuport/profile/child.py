@@ -103,6 +103,7 @@ def _profile(
 
     from tpuport.profile.instruments.compilation import ModelCalls, python_stack
     from tpuport.profile.instruments.dynamo import DynamoTrace
+    from tpuport.profile.instruments.host_syncs import HostSyncs
     from tpuport.profile.instruments.locations import locate_operations
     from tpuport.profile.instruments.locks import wait_before_holding_the_lock
     from tpuport.profile.instruments.losses import Losses
@@ -127,7 +128,9 @@ def _profile(
     def compilations() -> int:
         return trace.graphs + (programs.compiled if programs is not None else 0)
 
-    steps = Steps(plan, writer, losses, programs, compilations, functools.partial(_finish, leave))
+    steps = Steps(
+        plan, writer, losses, programs, HostSyncs(writer, prefixes), compilations, functools.partial(_finish, leave)
+    )
     calls = ModelCalls(writer, prefixes, compile_models=mode.compiles, call_ended=steps.call_ended)
     calls.install()
 

@@ -88,6 +88,19 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
+class HostSync:
+    """At one line, the host waited for the device to read a tensor; sums over one counted step."""
+
+    kind: ClassVar[str] = "host-sync"
+    step: int
+    what: str
+    frame: Frame | None
+    """The user's line."""
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Root:
     """tpuport has put torch.compile around an outermost module."""
 
@@ -203,14 +216,14 @@ class Ended:
 
 
 Record = (
-    Started | Step | StepSourceChosen | Program | Root | UserCompile | FrameStarted | FrameCompiled
+    Started | Step | StepSourceChosen | Program | HostSync | Root | UserCompile | FrameStarted | FrameCompiled
     | GraphBreak | Recompile | StoodIn | Note | Enough | Ended
 )  # fmt: skip
 
 _KINDS: dict[str, type[Any]] = {
     record.kind: record
     for record in (
-        Started, Step, StepSourceChosen, Program, Root, UserCompile, FrameStarted, FrameCompiled,
+        Started, Step, StepSourceChosen, Program, HostSync, Root, UserCompile, FrameStarted, FrameCompiled,
         GraphBreak, Recompile, StoodIn, Note, Enough, Ended,
     )
 }  # fmt: skip

@@ -57,6 +57,10 @@ def _recompiles(report: Report, _device: Device) -> list[str]:
     return [f"{row.place or 'unknown place'} {row.cause}" for row in rows for _ in range(row.count)]
 
 
+def _host_syncs(report: Report, _device: Device) -> list[str]:
+    return [f"{row.place or 'unknown place'} {row.what}" for row in report.host_syncs.rows]
+
+
 def _loss_drift(report: Report, _device: Device) -> list[str]:
     return [f"{row.mode.value} from step {row.first_difference}" for row in report.losses.rows if not row.agrees]
 
@@ -100,6 +104,7 @@ def _refused(report: Report, _device: Device) -> list[str]:
 _COUNTS: dict[str, Callable[[Report, Device], list[str]]] = {
     "graph-breaks": _graph_breaks,
     "recompiles": _recompiles,
+    "host-syncs": _host_syncs,
     "loss-drift": _loss_drift,
     "slower": _slower,
     "failed-modes": _failed_modes,

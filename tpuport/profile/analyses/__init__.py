@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from tpuport.profile.analyses.chips import ChipReport, analyse_chips
 from tpuport.profile.analyses.graph_breaks import GraphBreaks, analyse_graph_breaks
+from tpuport.profile.analyses.host_syncs import HostSyncs, analyse_host_syncs
 from tpuport.profile.analyses.lines import LineCosts, analyse_lines
 from tpuport.profile.analyses.losses import Losses, analyse_losses
 from tpuport.profile.analyses.modes import Modes, analyse_modes
@@ -21,6 +22,7 @@ class Report:
     programs: Programs
     graph_breaks: GraphBreaks
     recompiles: Recompiles
+    host_syncs: HostSyncs
     chips: ChipReport
     lines: LineCosts
 
@@ -33,6 +35,7 @@ def analyse(session: Session) -> Report:
         analyse_programs(session),
         analyse_graph_breaks(session),
         analyse_recompiles(session),
+        analyse_host_syncs(session),
         analyse_chips(session),
         analyse_lines(session),
     )

@@ -95,3 +95,10 @@ GRADIENTS = Advice(
     "training and evaluation are compiled apart", "Nothing to do, as long as it does not go on changing."
 )
 TYPE = Advice("an input of another type", "Convert inputs to one dtype and device before the model is called.")
+HOST_READ = Advice(
+    "Python reads a tensor's value",
+    "Keep it a tensor (sum losses on the device), and read it every so many steps.",
+    "host-sync",
+)
+HOST_PRINT = Advice("a tensor is printed", "Print every so many steps.", "host-sync")
+HOST_COPY = Advice("a tensor is copied to the CPU", "Copy every so many steps, or after the loop.", "host-sync")

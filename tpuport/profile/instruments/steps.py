@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from tpuport.profile.instruments.host_syncs import HostSyncs
 from tpuport.profile.instruments.losses import Losses
 from tpuport.profile.instruments.programs import Programs
 from tpuport.profile.plan import Plan, StepSource
@@ -36,6 +37,7 @@ class Steps:
         writer: RecordWriter,
         losses: Losses,
         programs: Programs | None,
+        host_syncs: HostSyncs,
         compilations: Callable[[], int],
         stop_now: Callable[[], None],
     ) -> None:
@@ -43,6 +45,7 @@ class Steps:
         self._writer = writer
         self._losses = losses
         self._programs = programs
+        self._host_syncs = host_syncs
         self._compilations = compilations
         self._stop_now = stop_now
         self._synchronize = torch.accelerator.synchronize if torch.accelerator.is_available() else _nothing
@@ -96,6 +99,7 @@ class Steps:
         seconds = time.perf_counter() - self._start
         executions = None
         if self._phase is Phase.COUNTED and self._programs is not None:
+            self._host_syncs.stop(self.done)
             executions = self._programs.stop_counting()
             self._counted |= executions.keys()
         compiled = self._compilations() - self._compiled_before
@@ -108,6 +112,7 @@ class Steps:
         self._advance(compiled)
         if self._phase is Phase.COUNTED and self._programs is not None:
             self._programs.start_counting()
+            self._host_syncs.start()
         self._compiled_before = self._compilations()
         self._start = time.perf_counter()
 

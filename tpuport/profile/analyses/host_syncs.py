@@ -1,0 +1,81 @@
+"""Lines of the step at which the host waits for the device."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from tpuport.profile.analyses.advice import HOST_COPY, HOST_PRINT, HOST_READ, Advice
+from tpuport.profile.figures import Figure, time_basis
+from tpuport.profile.places import Place, Places
+from tpuport.profile.plan import Mode
+from tpuport.profile.records import HostSync, Phase, Step
+from tpuport.profile.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class HostSyncRow:
+    """One way to wait at one line. With several modes, count and time are those of the mode with the most."""
+
+    place: Place | None
+    what: str
+    """How: `.item()`, `bool()`, `print`, …"""
+    count: float
+    """Times a step."""
+    seconds: Figure
+    """Time a step, the wait for the device included."""
+    source: str
+    """The line's text."""
+    edit: str
+    """What to change."""
+    rule: str
+    """Name of the lint rule that finds such lines."""
+    modes: tuple[Mode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostSyncs:
+    """Every such line, in the order of the source; `counted` says whether any step was watched."""
+
+    counted: bool
+    rows: tuple[HostSyncRow, ...]
+
+
+def analyse_host_syncs(session: Session) -> HostSyncs:
+    """Return one row a line and way."""
+    found: defaultdict[tuple[Place | None, str], dict[Mode, tuple[float, float]]] = defaultdict(dict)
+    counted = False
+    for run in session.runs:
+        steps = sum(step.phase is Phase.COUNTED for step in run.records.of(Step))
+        counted = counted or bool(steps)
+        places = Places(run.records, session.plan.directory)
+        for record in run.records.of(HostSync):
+            by_mode = found[places.place(record.frame), record.what]
+            count, seconds = by_mode.get(run.mode, (0.0, 0.0))
+            by_mode[run.mode] = count + record.count / max(1, steps), seconds + record.seconds / max(1, steps)
+    rows = (_row(session, place, what, by_mode) for (place, what), by_mode in found.items())
+    return HostSyncs(
+        counted, tuple(sorted(rows, key=lambda row: (str(row.place and row.place.file), _line(row), row.what)))
+    )
+
+
+def _line(row: HostSyncRow) -> int:
+    return row.place.line if row.place else 0
+
+
+def _row(session: Session, place: Place | None, what: str, by_mode: dict[Mode, tuple[float, float]]) -> HostSyncRow:
+    advice = _advice(what)
+    return HostSyncRow(
+        place=place,
+        what=what,
+        count=max(count for count, _ in by_mode.values()),
+        seconds=Figure(max(seconds for _, seconds in by_mode.values()), "s", time_basis(session.plan.device)),
+        source=session.sources.line(place.file, place.line) if place else "",
+        edit=advice.edit,
+        rule=advice.rule,
+        modes=tuple(by_mode),
+    )
+
+
+def _advice(what: str) -> Advice:
+    if what == "print":
+        return HOST_PRINT
+    return HOST_COPY if "CPU" in what or "cpu" in what else HOST_READ
