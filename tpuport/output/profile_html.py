@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tpuport.errors import UsageError
-from tpuport.output.profile_shared import best_table, chip_remarks, operation_name
+from tpuport.output.profile_shared import best_table, chip_remarks, chips_note, operation_name
 from tpuport.output.profile_units import amount, duration, memory, number, percent, seconds, size
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.graph_breaks import GraphBreakRow
@@ -55,7 +55,7 @@ def render(session: Session, report: Report) -> str:
     environment = Environment(
         loader=PackageLoader("tpuport", "output"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    filters = (amount, duration, memory, number, percent, seconds, size, operation_name, chip_remarks)
+    filters = (amount, duration, memory, number, percent, seconds, size, operation_name, chip_remarks, chips_note)
     environment.filters.update({function.__name__: function for function in filters})
     return environment.get_template("profile_report.html.jinja").render(
         session=session,

@@ -2,7 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
-from tpuport.output.profile_shared import best_table, change_cells, chip_remarks, comparison_lists, operation_name
+from tpuport.output.profile_shared import (
+    best_table,
+    change_cells,
+    chip_remarks,
+    chips_note,
+    comparison_lists,
+    operation_name,
+)
 from tpuport.output.profile_units import NONE, amount, duration, memory, number, percent, seconds, size
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.modes import ModeRow
@@ -107,9 +114,9 @@ def _chips(report: Report) -> str:
         )
         for row in report.chips.rows
     )
-    title = f"### On a chip, estimated by libtpu {report.chips.compiler} (nothing ran there)"
+    title = "### On a chip (estimated)"
     remarks = [f"- {_cell(line)}" for row in report.chips.rows for line in chip_remarks(row)]
-    return "\n\n".join(filter(None, (title, _table(header, rows), "\n".join(remarks))))
+    return "\n\n".join(filter(None, (title, _table(header, rows), chips_note(report.chips), "\n".join(remarks))))
 
 
 def _lines(report: Report) -> str:

@@ -2,10 +2,21 @@
 
 from tpuport.output.profile_units import duration, number, size
 from tpuport.profile.analyses import Report
-from tpuport.profile.analyses.chips import ChipRow
+from tpuport.profile.analyses.chips import ChipReport, ChipRow
 from tpuport.profile.analyses.lines import LineRow, LineTable
 from tpuport.profile.comparison import Change, Comparison
 from tpuport.profile.figures import Figure
+
+
+def chips_note(chips: ChipReport) -> str:
+    """Return how the figures for chips are to be read."""
+    return (
+        f"Estimates: libtpu {chips.compiler} has compiled the programs of a step; nothing ran on a chip. The time is "
+        "the compiler's own cycle estimate by the chip's clock, `at least` what arithmetic and memory traffic between "
+        "programs need at published peaks; far above it the step is bound by overhead: kernels too small for the chip. "
+        "Starting a program comes on top: where that takes longer than `launch`, dispatch bounds the step. The memory "
+        "is that of the largest program; what lives outside it comes on top."
+    )
 
 
 def best_table(report: Report) -> LineTable | None:

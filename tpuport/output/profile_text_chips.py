@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tpuport.output.profile_shared import best_table, chip_remarks, operation_name
+from tpuport.output.profile_shared import best_table, chip_remarks, chips_note, operation_name
 from tpuport.output.profile_units import amount, duration, memory, percent, size
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.chips import ChipReport, ChipRow
@@ -14,12 +14,6 @@ from tpuport.profile.analyses.lines import LineRow, LineTable, StepPhase
 from tpuport.profile.session import Session
 from tpuport.profile.sources import Sources
 
-_ESTIMATED_NOTE = (
-    "Estimates: libtpu {compiler} has compiled the programs of a step; nothing ran on a chip. The time is the "
-    "compiler's own cycle estimate by the chip's clock, `at least` what arithmetic and memory traffic between programs "
-    "need at published peaks; far above it the step is bound by overhead: kernels too small for the chip. Starting a "
-    "program comes on top: where that takes longer than `launch`, dispatch bounds the step."
-)
 _BAR = 8
 """Cells of the bar that stands for the most expensive line."""
 _CONTEXT = 1
@@ -65,7 +59,7 @@ def _chips(chips: ChipReport) -> RenderableType:
             size(row.boundary.value),
             _memory(row),
         )
-    return Group(table, Text(_ESTIMATED_NOTE.format(compiler=chips.compiler), style="dim"))
+    return Group(table, Text(chips_note(chips), style="dim"))
 
 
 def _memory(row: ChipRow) -> Text:

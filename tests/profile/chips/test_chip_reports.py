@@ -31,8 +31,9 @@ FRAMES = (
     SourceFrame(f"{TORCH}/autograd/function.py", 99, "backward", 1),
     SourceFrame("/project/model.py", 4, "forward", 7),
     SourceFrame("/lib/site-packages/timm/layers.py", 7, "forward", 2),
+    SourceFrame(f"{TORCH}/nn/utils/clip_grad.py", 7, "clip_grad_norm_", 5),
 )
-LINEAR, OPTIMIZER, BACKWARD, TIMM = 4, 6, 8, 9
+LINEAR, OPTIMIZER, BACKWARD, TIMM, CLIP = 4, 6, 8, 9, 10
 
 
 def compiled(name: str, *costs: Cost, flops: float = 0.0, peak: int = 100, **more: Any) -> Compiled:
@@ -130,6 +131,11 @@ def test_lines_are_the_users_and_add_up(tmp_path: Path) -> None:
     assert found[0].phases == {StepPhase.FORWARD: 1200, StepPhase.BACKWARD: 400}
     assert found[1].phases == {StepPhase.OPTIMIZER: 200}
     assert sum(item.share for item in found) == pytest.approx(1)
+
+
+def test_clipping_gradients_is_part_of_the_update(tmp_path: Path) -> None:
+    (found,) = lines(session(tmp_path, {"a": 1}, compiled("a", Cost(CLIP, "foreach_norm", 50.0))))
+    assert (found.place, found.phases) == (Place("train.py", 12, "module"), {StepPhase.OPTIMIZER: 50})
 
 
 def test_what_the_compiler_added_belongs_to_most_of_its_program(tmp_path: Path) -> None:

@@ -132,12 +132,14 @@ def _stack(kernels: Kernels, frame: int) -> tuple[SourceFrame, ...]:
 
 def _phase(stack: tuple[SourceFrame, ...]) -> StepPhase:
     """Return the part of the step in which an operation with this stack ran, or was compiled for."""
-    if any("/torch/optim/" in entry.file for entry in stack):
+    if any(part in entry.file for entry in stack for part in _UPDATE):
         return StepPhase.OPTIMIZER
     if any("/torch/autograd/" in entry.file and entry.function in _BACKWARD for entry in stack):
         return StepPhase.BACKWARD
     return StepPhase.FORWARD
 
 
+_UPDATE = ("/torch/optim/", "/torch/nn/utils/clip_grad.py", "/torch/amp/grad_scaler.py")
+"""Files of torch that work on gradients once they are there."""
 _BACKWARD = frozenset({"backward", "apply", "apply_boxed", "_make_grads", "grad", "_engine_run_backward"})
 """Functions of torch.autograd that only a backward pass goes through; a compiled graph's is compiled in it."""
