@@ -32,8 +32,17 @@ FRAMES = (
     SourceFrame("/project/model.py", 4, "forward", 7),
     SourceFrame("/lib/site-packages/timm/layers.py", 7, "forward", 2),
     SourceFrame(f"{TORCH}/nn/utils/clip_grad.py", 7, "clip_grad_norm_", 5),
+    SourceFrame(f"{TORCH}/autograd/function.py", 99, "apply_boxed", 1),
+    SourceFrame("/project/model.py", 4, "forward", 11),
+    SourceFrame(f"{TORCH}/autograd/function.py", 50, "apply", 2),
+    SourceFrame("/project/model.py", 20, "forward", 13),
+    SourceFrame(f"{TORCH}/autograd/function.py", 60, "apply", 0),
+    SourceFrame("/project/model.py", 25, "backward", 15),
+    SourceFrame(f"{TORCH}_tpu/_internal/export/export.py", 207, "run_node", 2),
+    SourceFrame(f"{TORCH}_tpu/_internal/export/export.py", 8, "dispatch_fx_node", 17),
 )
-LINEAR, OPTIMIZER, BACKWARD, TIMM, CLIP = 4, 6, 8, 9, 10
+LINEAR, OPTIMIZER, TIMM, CLIP, BACKWARD = 4, 6, 9, 10, 12
+OWN_FORWARD, OWN_BACKWARD, NODE_WITHOUT_POSITION = 14, 16, 18
 
 
 def compiled(name: str, *costs: Cost, flops: float = 0.0, peak: int = 100, **more: Any) -> Compiled:
@@ -136,6 +145,20 @@ def test_lines_are_the_users_and_add_up(tmp_path: Path) -> None:
 def test_clipping_gradients_is_part_of_the_update(tmp_path: Path) -> None:
     (found,) = lines(session(tmp_path, {"a": 1}, compiled("a", Cost(CLIP, "foreach_norm", 50.0))))
     assert (found.place, found.phases) == (Place("train.py", 12, "module"), {StepPhase.OPTIMIZER: 50})
+
+
+def test_a_users_own_function_has_a_forward_and_a_backward(tmp_path: Path) -> None:
+    costs = (Cost(OWN_FORWARD, "mul", 2.0), Cost(OWN_BACKWARD, "mul", 1.0))
+    found = lines(session(tmp_path, {"a": 1}, compiled("a", *costs)))
+    assert [(item.place and item.place.line, item.phases) for item in found] == [
+        (20, {StepPhase.FORWARD: 2}),
+        (25, {StepPhase.BACKWARD: 1}),
+    ]
+
+
+def test_the_call_that_had_a_graph_compiled_is_no_line_of_its_nodes(tmp_path: Path) -> None:
+    (found,) = lines(session(tmp_path, {"a": 1}, compiled("a", Cost(NODE_WITHOUT_POSITION, "iota", 1.0))))
+    assert (found.place, found.operations) == (None, ("iota",))
 
 
 def test_what_the_compiler_added_belongs_to_most_of_its_program(tmp_path: Path) -> None:

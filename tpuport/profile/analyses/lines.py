@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from tpuport.profile.analyses.chips import StepProgram, compiled_steps
 from tpuport.profile.chips.estimates import Cost, Kernels, SourceFrame
+from tpuport.profile.chips.hlo import runs_graph_node
 from tpuport.profile.figures import Basis, Figure
 from tpuport.profile.places import Place, Places
 from tpuport.profile.plan import Mode
@@ -112,11 +113,19 @@ def _attributed(places: Places, kernels: Kernels) -> Iterator[tuple[Cost, Place 
         if stack:
             yield (
                 cost,
-                places.of_operation(Frame(entry.file, entry.line, entry.function) for entry in stack),
+                places.of_operation(Frame(entry.file, entry.line, entry.function) for entry in _own(stack)),
                 _phase(stack),
             )
         else:
             yield cost, None, StepPhase.BACKWARD if cost.operation else main
+
+
+def _own(stack: tuple[SourceFrame, ...]) -> tuple[SourceFrame, ...]:
+    """Return the part of a stack that led to the operation: in a graph, not the call that had it compiled."""
+    for depth in range(len(stack), 0, -1):
+        if runs_graph_node(stack[depth - 1]):
+            return stack[depth:]
+    return stack
 
 
 def _stack(kernels: Kernels, frame: int) -> tuple[SourceFrame, ...]:
@@ -136,10 +145,11 @@ def _phase(stack: tuple[SourceFrame, ...]) -> StepPhase:
         return StepPhase.OPTIMIZER
     if any("/torch/autograd/" in entry.file and entry.function in _BACKWARD for entry in stack):
         return StepPhase.BACKWARD
-    return StepPhase.FORWARD
+    # A user's autograd.Function: autograd's own thread begins there, while its forward is called from the script.
+    return StepPhase.BACKWARD if "/torch/autograd/" in stack[0].file else StepPhase.FORWARD
 
 
 _UPDATE = ("/torch/optim/", "/torch/nn/utils/clip_grad.py", "/torch/amp/grad_scaler.py")
 """Files of torch that work on gradients once they are there."""
-_BACKWARD = frozenset({"backward", "apply", "apply_boxed", "_make_grads", "grad", "_engine_run_backward"})
+_BACKWARD = frozenset({"backward", "apply_boxed", "_make_grads", "grad", "_engine_run_backward"})
 """Functions of torch.autograd that only a backward pass goes through; a compiled graph's is compiled in it."""

@@ -187,13 +187,14 @@ def _frames(index: Message) -> tuple[SourceFrame, ...]:
         location = locations[frame.number(1) - 1]
         parent = frame.number(2)
         line = location.number(3)
-        if parent and _is_renamed_by(frames[parent - 1]):
+        if parent and runs_graph_node(frames[parent - 1]):
             line -= 1
         file, function = files[location.number(1) - 1], functions[location.number(2) - 1]
         frames.append(SourceFrame(file, line, function, parent))
     return tuple(frames)
 
 
-def _is_renamed_by(frame: SourceFrame) -> bool:
+def runs_graph_node(frame: SourceFrame) -> bool:
+    """Whether this is torch_tpu at work on a node of a compiled graph: what it calls is the node's own position."""
     file, function = _RENAMED_BY
     return frame.file.endswith(file) and frame.function == function
