@@ -7,7 +7,7 @@ from tpuport.analysis.calls import argument, is_constant, is_unpacked
 from tpuport.analysis.devices import cuda_device
 from tpuport.analysis.guards import atoms
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import DropArgument, Edit, InsertArgument, Rename, Replace, Rule, SetArgument
+from tpuport.model import DropArgument, Edit, InsertArgument, Rename, Replace, Rule, SetArgument, Severity
 
 CUDA_FORM = "torch.cuda.amp.autocast"
 GENERIC = ("torch.autocast", "torch.amp.autocast")
@@ -24,6 +24,10 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             first = argument(call, 0, "device_type") if call else None
             if call is not None and first is not None and cuda_device(context.module, first):
                 yield _generic_form(context, rule, call, first)
+            elif call is not None and first is not None and _takes_default_dtype(call, first):
+                edit = SetArgument(context.module.span(call), "dtype", "{autocast_dtype}")
+                message = "autocast with no dtype computes in float16 on a TPU, without the gradient scaling that needs"
+                yield Draft(rule, call, Role.MOVES, (edit,), message, severity=Severity.WARNING)
 
 
 def _cuda_form(context: Context, rule: Rule, node: ast.expr) -> Draft:
@@ -51,6 +55,13 @@ def _generic_form(context: Context, rule: Rule, call: ast.Call, first: ast.expr)
     edits = (Replace(context.module.span(first), "{device.type}"),)
     enabled, dtype = argument(call, None, "enabled"), argument(call, None, "dtype")
     return Draft(rule, call, Role.MOVES, (*edits, *_precision(context, call, enabled, dtype)))
+
+
+def _takes_default_dtype(call: ast.Call, device: ast.expr) -> bool:
+    """Whether autocast for a device that is not written out leaves its dtype to the device."""
+    if isinstance(device, ast.Constant) or is_unpacked(call) or len(call.args) > 1:
+        return False
+    return argument(call, None, "dtype") is None and not is_constant(argument(call, None, "enabled"), False)
 
 
 def _precision(

@@ -45,6 +45,8 @@ def _draft(context: Context, rule: Rule, device: CudaDevice) -> Draft | None:
         return None
     if where is Place.COMPARED:
         return _compared(context, rule, device)
+    if where is Place.PRECISION and _is_chosen_for_autocast(module, device.node):
+        where = Place.TEXT
     if where is Place.PRECISION:
         if not isinstance(module.parents[outer(module, device.node)], ast.arguments):
             return None
@@ -85,6 +87,14 @@ def _settled_elsewhere(context: Context, node: ast.expr) -> bool:
         parent = module.parents[parent]
         return isinstance(parent, ast.Call) and module.callee(parent) == "torch.random.fork_rng"
     return isinstance(parent, ast.Call) and module.callee(parent) in ("torch.cuda.set_device", "torch.cuda.device")
+
+
+def _is_chosen_for_autocast(module: Module, node: ast.expr) -> bool:
+    """Whether a device type is one of several that a choice hands to autocast."""
+    value = outer(module, node)
+    parent = module.parents[value]
+    call = module.parents[parent] if isinstance(parent, ast.keyword) else parent
+    return value is not node and isinstance(call, ast.Call) and module.callee(call).endswith("autocast")
 
 
 def _names_accelerator(context: Context, choice: ast.IfExp, node: ast.expr) -> bool:
