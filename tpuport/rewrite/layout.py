@@ -34,6 +34,20 @@ def broken(line: cst.SimpleStatementLine, indent: str, unit: str, width: int) ->
     return line.with_changes(body=[statement.with_changes(value=value)])
 
 
+def broken_with(statement: cst.With, indent: str, unit: str, width: int) -> cst.With:
+    """A `with` of one call, broken between the call's arguments if its first line does not fit."""
+    call = statement.items[0].item
+    header = _code(statement.with_changes(leading_lines=(), body=cst.SimpleStatementSuite([cst.Pass()])))
+    header = header.rstrip().removesuffix("pass").rstrip()
+    if len(statement.items) != 1 or not isinstance(call, cst.Call) or not call.args or "\n" in header:
+        return statement
+    if _columns(indent) + len(header) <= width:
+        return statement
+    inner = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace(unit))
+    item = statement.items[0].with_changes(item=_between_arguments(call, inner, width - _columns(indent + unit)))
+    return statement.with_changes(items=[item])
+
+
 def _columns(indent: str) -> int:
     return len(indent.expandtabs(4))
 

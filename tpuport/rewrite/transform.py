@@ -24,7 +24,7 @@ from tpuport.model import (
 from tpuport.rewrite.hoist import Hoisted, Insertion
 from tpuport.rewrite.import_edits import rebind
 from tpuport.rewrite.imports import ImportPlan, Rebind
-from tpuport.rewrite.layout import broken
+from tpuport.rewrite.layout import broken, broken_with
 from tpuport.rewrite.precedence import fit
 from tpuport.rewrite.style import Style
 
@@ -140,8 +140,10 @@ class _Rewriter(cst.CSTTransformer):
         if isinstance(original_node, cst.SimpleStatementLine):
             return self._line(original_node, updated_node, self.touched > self._marks.pop())
         if isinstance(original_node, cst.BaseCompoundStatement):
-            self._marks.pop()
+            touched = self.touched > self._marks.pop()
             assert isinstance(updated_node, cst.BaseCompoundStatement)
+            if touched and isinstance(updated_node, cst.With):
+                updated_node = broken_with(updated_node, *self._room())
             return self._inserted(self._whole_span(original_node, span), updated_node)
         if isinstance(original_node, cst.IndentedBlock | cst.Module):
             return self._block(original_node, updated_node)
@@ -334,8 +336,12 @@ class _Rewriter(cst.CSTTransformer):
         return self._broken(line.with_changes(leading_lines=[cst.EmptyLine(indent=False)] if blank else []))
 
     def _broken(self, line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
+        return broken(line, *self._room())
+
+    def _room(self) -> tuple[str, str, int]:
+        """The indentation here, one step of it, and the width that lines have."""
         depth = sum(isinstance(node, cst.IndentedBlock) for node in self.stack)
-        return broken(line, self.style.indent * depth, self.style.indent, self.style.width)
+        return self.style.indent * depth, self.style.indent, self.style.width
 
     def _block(self, original: cst.IndentedBlock | cst.Module, updated: cst.CSTNode) -> cst.CSTNode:
         """Take out removed statements, keep their comments, and join guards that follow one another."""
