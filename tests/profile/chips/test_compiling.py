@@ -1,6 +1,8 @@
 """The real TPU compiler on real programs, whose work is known."""
 
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -93,13 +95,24 @@ def test_figures_are_named_estimated_and_possible(profiled: Profiled) -> None:
     assert executions["fused"] < executions["compiled"] < executions["eager"]
 
 
-def test_a_saved_session_is_compiled_for_another_chip_and_shows_the_source(profiled: Profiled) -> None:
-    again = tpuport("report", profiled.session, "--chip", "v5e", "--json", cwd=profiled.session.parent)
+def test_a_saved_session_is_compiled_for_another_chip(profiled: Profiled, tmp_path: Path) -> None:
+    shutil.copytree(profiled.session, tmp_path / "s")
+    largest, *others = sorted((tmp_path / "s" / "programs").iterdir(), key=lambda path: -path.stat().st_size)
+    for path in others:
+        path.unlink()
+    again = tpuport("report", "s", "--chip", "v5e", "--json", cwd=tmp_path)
     assert again.code == 0, again.err
-    document = json.loads(again.out)
-    assert {row["chip"] for row in document["chips"]["rows"]} == {"v5e", "v6e"}
+    assert "1 of 1 programs" in again.err
+    rows = [row for row in json.loads(again.out)["chips"]["rows"] if row["chip"] == "v5e"]
+    (found,) = [row for row in rows if row["kernels"]["value"]]
+    assert found["missing"] == found["executions"]["value"] - 1
+    assert largest.exists()
+
+
+def test_the_source_is_shown_with_what_its_lines_cost(profiled: Profiled) -> None:
     shown = tpuport("report", profiled.session, cwd=profiled.session.parent)
-    assert f"{LARGE}          x = x @ self.large" in shown.out.replace("  ", " " * 2)
+    (line,) = [line for line in shown.out.splitlines() if "x = x @ self.large" in line]
+    assert re.match(rf" *\d+\.\d% █+ +{LARGE}  ", line)
     assert "A step on a chip (estimated)" in shown.out
 
 
