@@ -1,6 +1,7 @@
 """The real TPU compiler on real programs, whose work is known."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -139,10 +140,11 @@ def test_what_the_compiler_refuses_is_a_result(tmp_path: Path, monkeypatch: pyte
 
 def test_a_program_that_ends_the_compiler_costs_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TPUPORT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(pool, "_BOOTSTRAP", "import sys; sys.stdin.readline(); {root!r}")
+    monkeypatch.setattr(pool, "_BOOTSTRAP", "import sys; sys.stdin.readline(); sys.exit('no such library'); {root!r}")
     (tmp_path / "programs").mkdir()
-    for name in ("first", "second"):
+    names = [str(number) for number in range(2 * (os.cpu_count() or 1) + 1)]
+    for name in names:
         (tmp_path / "programs" / name).touch()
-    compile_programs(tmp_path, ["first", "second"], [CHIP], lambda _done, _total: None)
-    assert [result.error for result in load_compiled(tmp_path, [CHIP])] == ["the compiler crashed"] * 2
+    compile_programs(tmp_path, names, [CHIP], lambda _done, _total: None)
+    assert [result.error for result in load_compiled(tmp_path, [CHIP])] == ["the compiler crashed: no such library"] * 2
     assert not (tmp_path / "cache").exists()

@@ -3,8 +3,10 @@
 import json
 import os
 import queue
+import re
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -13,7 +15,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tpuport.cache import directory
 from tpuport.profile.chips.estimates import Compiled
@@ -24,6 +26,10 @@ LIMIT_S = 600.0
 """Seconds after which the compiler is taken to hang on a program."""
 _ROOT = Path(__file__).resolve().parents[3]
 _BOOTSTRAP = "import sys; sys.path.append({root!r}); from tpuport.profile.chips.worker import main; main()"
+
+_LOG_LINE = re.compile(r"^([IWEF]\d{4} |    @ |\*\*\* )")
+_LINE_LIMIT = 200
+"""Characters kept of a lost process's last line."""
 
 Progress = Callable[[int, int], None]
 """Told how many programs are done, of how many."""
@@ -92,16 +98,17 @@ class _Worker:
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
-        while not self._stopped:
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                break
-            self._results.put(self._answer(job))
-        self._end()
+        with tempfile.TemporaryFile() as errors:
+            while not self._stopped:
+                try:
+                    job = self._jobs.get_nowait()
+                except queue.Empty:
+                    break
+                self._results.put(self._answer(job, errors))
+            self._end()
 
-    def _answer(self, job: _Job) -> Compiled:
-        process = self._process = self._process or _start()
+    def _answer(self, job: _Job, errors: IO[bytes]) -> Compiled:
+        process = self._process = self._process or _start(errors)
         assert process.stdin is not None
         assert process.stdout is not None
         timer = threading.Timer(LIMIT_S, process.kill)
@@ -114,7 +121,7 @@ class _Worker:
             # The process is gone, in the middle of this program.
             expired = not timer.is_alive()
             self._end()
-            reason = f"it took more than {LIMIT_S:g} s" if expired else "the compiler crashed"
+            reason = f"it took more than {LIMIT_S:g} s" if expired else f"the compiler crashed{_last_words(errors)}"
             # Named with no compiler, it is not kept: the next try may have more memory or time.
             return Compiled(job.path.name, job.chip, "", 0.0, error=reason)
         finally:
@@ -133,12 +140,22 @@ class _Worker:
             process.kill()
 
 
-def _start() -> "subprocess.Popen[str]":
+def _last_words(errors: IO[bytes]) -> str:
+    """Return the last line that a lost process printed, apart from libtpu's log."""
+    errors.seek(0)
+    text = errors.read().decode("utf-8", errors="replace")
+    errors.seek(0)
+    errors.truncate()
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _LOG_LINE.match(line)]
+    return f": {lines[-1][:_LINE_LIMIT]}" if lines else ""
+
+
+def _start(errors: IO[bytes]) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _BOOTSTRAP.format(root=str(_ROOT))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=errors,
         text=True,
         start_new_session=True,
     )
