@@ -98,7 +98,7 @@ class _Worker:
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
-        with tempfile.TemporaryFile() as errors:
+        with tempfile.TemporaryFile(buffering=0) as errors:
             while not self._stopped:
                 try:
                     job = self._jobs.get_nowait()
