@@ -13,6 +13,7 @@ import pytest
 from tpuport import engine
 from tpuport.errors import TpuportError
 from tpuport.model import Finding, Outcome, Project, Rule, Safety, Severity, Span, Status
+from tpuport.source import project
 
 RULE = Rule("T1", "rule-one", "a", Severity.ERROR, Safety.SAFE, "m", "w", "r")
 OTHER = Rule("T2", "rule-two", "a", Severity.ERROR, Safety.SAFE, "m", "w", "r")
@@ -267,3 +268,43 @@ def many(directory: Path, number: int) -> list[Path | Outcome]:
         path.write_text(f"cuda = {at}\n")
         items += [path, Outcome(directory / f"n{at}.ipynb", Status.SKIPPED, "a notebook")]
     return items
+
+
+def test_a_survey_in_workers_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [
+        b"torch.cuda.set_device(0)\n",
+        b"x = 1\n",
+        b"\0",
+        b"class A:\n    def cuda(self): return B()\n",
+        b"p = Process()\n",
+    ]
+    for number in range(60):
+        (tmp_path / f"f{number:02}.py").write_bytes(texts[number % len(texts)])
+    found = sorted(tmp_path.iterdir())
+    alone = engine.survey(found, jobs=1)
+    monkeypatch.setattr(engine, "WORTH_SURVEYORS", 10)
+    monkeypatch.setattr(engine, "_SURVEYED", 7)
+    assert engine.survey(found, jobs=2) == alone
+    monkeypatch.setattr(engine, "_look_at_chunk", _dies)
+    assert engine.survey(found, jobs=2) == alone
+
+
+def _dies(*_: object) -> None:
+    os._exit(1)
+
+
+@pytest.mark.parametrize(
+    ("source", "selects"),
+    [
+        ("torch.cuda.set_device(0)", True),
+        ("(torch.cuda.set_device  # why\n)(0)", True),
+        ("with torch.cuda.device (1): pass", True),
+        ("from torch.cuda import device", True),
+        ("device_index = 1\nf(device_index)", False),
+        ("torch.cuda.device_count()", False),
+        ("x: torch.cuda.device = make()", False),
+        ("set_device = 1  # set_device(1)", False),
+    ],
+)
+def test_what_selects_a_device(source: str, selects: bool) -> None:
+    assert project.selects_device(source.encode()) is selects

@@ -69,12 +69,22 @@ class Cache:
 
     def known_facts(self, path: Path, raw: bytes) -> tuple[bool, Facts | None]:
         """Whether the text is known, and its facts; None for one with nothing to match."""
-        key = self._of[path] = digest(raw)
-        self._met.add(key)
+        key = digest(raw)
+        self.meet(path, key)
         return key in self._content.facts, self._content.facts.get(key)
 
+    @property
+    def is_new(self) -> bool:
+        """Whether it knows no text yet."""
+        return not self._content.facts
+
+    def meet(self, path: Path, key: bytes) -> None:
+        """Take note of the text, by its digest, that a file of the run holds."""
+        self._of[path] = key
+        self._met.add(key)
+
     def add_facts(self, path: Path, facts: Facts | None) -> None:
-        """Remember the facts of the text that `known_facts` was asked about."""
+        """Remember the facts of the text that a file was met with."""
         self._new.facts[self._of[path]] = facts
 
     def outcome(self, path: Path, without: frozenset[str]) -> Outcome | None:

@@ -1,7 +1,7 @@
 """What checks work with: the context of one module, and the drafts that they make of findings."""
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 
@@ -57,10 +57,11 @@ class Context:
 
     module: Module
     project: Project
-    guards: Guards = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.guards = Guards(self.module)
+    @cached_property
+    def guards(self) -> Guards:
+        """The tests for CUDA, made once something asks for them: many modules have neither tests nor drafts."""
+        return Guards(self.module)
 
     @cached_property
     def replaced(self) -> set[str]:

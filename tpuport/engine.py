@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tpuport.baseline import Entry
 from tpuport.errors import TpuportError
@@ -141,6 +141,12 @@ TORCH_CANDIDATE = (
 WORTH_WORKERS = {False: 24, True: 8}
 """Below so many candidates to match, or to fix as well, starting worker processes takes longer than they save."""
 
+WORTH_SURVEYORS = 400
+"""Below so many files to look at, starting worker processes takes longer than they save."""
+
+_SURVEYED = 50
+"""Files whose bytes a worker looks at in one go."""
+
 _CHUNK = 6
 """Files a worker takes at a time, at most: progress has to move, and the end of a run must not wait for one worker."""
 
@@ -224,56 +230,122 @@ class Survey:
     imported_names: tuple[str, ...] = ()
 
 
-def survey(found: Iterable[Path | Outcome], max_size: int = text.MAX_SIZE, cache: "Cache | None" = None) -> Survey:
-    """Read every file once: settle those with nothing to match, and gather what the rules must know of all of them."""
-    with _no_collections():
-        return _survey(found, max_size, cache)
+def survey(
+    found: Iterable[Path | Outcome], max_size: int = text.MAX_SIZE, cache: "Cache | None" = None, jobs: int = 0
+) -> Survey:
+    """Read every file once: settle those with nothing to match, and gather what the rules must know of all of them.
 
-
-def _survey(found: Iterable[Path | Outcome], max_size: int, cache: "Cache | None") -> Survey:
+    `jobs` is worker processes, as for `run`; a cache that knows files is quicker without any.
+    """
+    found = list(found)
+    paths = [item for item in found if isinstance(item, Path)]
+    looked: Iterator[_Looked] | None = None
+    if len(paths) >= WORTH_SURVEYORS and (jobs or _cores()) > 1 and (cache is None or cache.is_new):
+        looked = iter(_look_in_workers(paths, max_size, cache, jobs or _cores()))
     items: list[Path | Outcome] = []
     facts: list[Facts] = []
-    for item in found:
-        if isinstance(item, Outcome):
-            items.append(item)
-            continue
-        try:
-            own = _facts(item, max_size, cache)
+    with _no_collections():
+        for item in found:
+            if isinstance(item, Outcome):
+                items.append(item)
+                continue
+            own = next(looked) if looked is not None else _look_at(item, max_size, cache)
             if own is None:
                 items.append(Outcome(item, Status.UNCHANGED))
+            elif isinstance(own, Outcome):
+                items.append(own)
             else:
                 items.append(item)
                 facts.append(own)
-        except text.Unreadable as error:
-            items.append(error.outcome)
     return together(items, facts)
 
 
-def _facts(path: Path, max_size: int, cache: "Cache | None") -> Facts | None:
-    """What one file says about the run; None if it holds nothing to match."""
-    raw = text.read_bytes(path, max_size)
-    if cache is not None:
-        known, facts = cache.known_facts(path, raw)
-        if known:
-            return facts
-    if is_candidate(raw):
-        facts = look(raw)
-    else:
-        text.decode(raw, path)
-        facts = None
+_Looked: TypeAlias = "Facts | Outcome | None"
+"""What one file says about the run, or how it ended; None if it holds nothing to match."""
+
+
+def _look_at(path: Path, max_size: int, cache: "Cache | None") -> _Looked:
+    try:
+        raw = text.read_bytes(path, max_size)
+        if cache is not None:
+            known, facts = cache.known_facts(path, raw)
+            if known:
+                return facts
+        facts = _facts(path, raw)
+    except text.Unreadable as error:
+        return error.outcome
     if cache is not None:
         cache.add_facts(path, facts)
     return facts
 
 
-def look(raw: bytes) -> Facts:
-    """What one file's bytes say about the run."""
+def _facts(path: Path, raw: bytes, selection: bool = True) -> Facts | None:
+    if is_candidate(raw):
+        return look(raw, selection)
+    text.decode(raw, path)
+    return None
+
+
+def look(raw: bytes, selection: bool = True) -> Facts:
+    """What one file's bytes say about the run; without `selection`, nothing about the current device."""
     return Facts(
         tuple(project.cuda_methods(raw)),
         project.defers_cuda(raw),
-        project.selects_device(raw),
+        selection and project.selects_device(raw),
         tuple(project.imported_names(raw)),
     )
+
+
+def _look_in_workers(paths: Sequence[Path], max_size: int, cache: "Cache | None", workers: int) -> list[_Looked]:
+    """What every file says, looked at in worker processes; where one of those dies, in this process."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    chunks = [paths[start : start + _SURVEYED] for start in range(0, len(paths), _SURVEYED)]
+    looked: list[_Looked] = []
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(workers, _context(), _start_surveyor)
+    finished = False
+    try:
+        with _no_interrupt():
+            futures = [pool.submit(_look_at_chunk, chunk, max_size, cache is not None) for chunk in chunks]
+        for chunk, future in zip(chunks, futures, strict=True):
+            for path, (key, own) in zip(chunk, future.result(), strict=True):
+                if cache is not None and key:
+                    cache.meet(path, key)
+                    if not isinstance(own, Outcome):
+                        cache.add_facts(path, own)
+                looked.append(own)
+        finished = True
+    except BrokenProcessPool:
+        finished = True
+        looked += [_look_at(path, max_size, cache) for path in paths[len(looked) :]]
+    finally:
+        if not finished:
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.terminate()
+        pool.shutdown(cancel_futures=True)
+    return looked
+
+
+def _look_at_chunk(paths: Sequence[Path], max_size: int, caching: bool) -> list[tuple[bytes, _Looked]]:
+    """What each file says, with the digest of its text for a cache; one that selects a device speaks for all."""
+    found: list[tuple[bytes, _Looked]] = []
+    selects = False
+    with _no_collections():
+        for path in paths:
+            key = b""
+            own: _Looked
+            try:
+                raw = text.read_bytes(path, max_size)
+                key = text.digest(raw) if caching else b""
+                own = _facts(path, raw, selection=caching or not selects)
+            except text.Unreadable as error:
+                own = error.outcome
+            selects = selects or (isinstance(own, Facts) and own.selects_device)
+            found.append((key, own))
+    return found
 
 
 def together(items: Sequence[Path | Outcome], facts: Sequence[Facts]) -> Survey:
@@ -483,6 +555,10 @@ _task: Task
 def _start_worker(task: Task) -> None:
     global _task
     _task = task
+    _start_surveyor()
+
+
+def _start_surveyor() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
     gc.freeze()
 

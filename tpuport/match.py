@@ -19,6 +19,9 @@ AVAILABILITY = "cuda-availability"
 COMPARISON = "device-comparison"
 NAMESPACE = "cuda-namespace"
 
+_COMPARED = {"cuda", "cuda:0", "nccl", "NCCL"}
+_ASKED = {"is_cuda", "is_nccl_available"}
+
 
 def _check(rule: Rule) -> Check:
     function: Check = import_module(f"tpuport.checks.{rule.check}").check
@@ -34,13 +37,14 @@ def _drafts(context: Context, rules: Sequence[Rule]) -> Iterator[Draft]:
 
 def _unclaimed(context: Context, drafts: Sequence[Draft], rule: Rule) -> Iterator[Draft]:
     """What is left of `torch.cuda` when every rule has had its say: nothing is passed over in silence."""
+    uses = [use for use in context.module.uses if use.name == "torch.cuda" or use.name.startswith("torch.cuda.")]
+    if not uses:
+        return
     claimed = {draft.node for draft in drafts}
     claimed |= {node.func for node in claimed if isinstance(node, ast.Call)}
     claimed |= {test.func for test in context.guards.tests() if isinstance(test, ast.Call)}
-    for use in context.module.uses:
-        if (use.name == "torch.cuda" or use.name.startswith("torch.cuda.")) and not claimed.intersection(
-            _chain(use.node)
-        ):
+    for use in uses:
+        if not claimed.intersection(_chain(use.node)):
             yield Draft(rule, use.node, Role.BLOCKS, message=rule.message.replace("{name}", use.name))
 
 
@@ -93,7 +97,9 @@ def _match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module
     drafts = list(_drafts(context, list(everything.values())))
     drafts.extend(_unclaimed(context, drafts, by_name[NAMESPACE]))
     drafts = _outside_guards(context, drafts)
-    found = settle(context, drafts, by_name[AVAILABILITY], by_name[COMPARISON])
+    found = []
+    if drafts or _may_test_cuda(module):
+        found = settle(context, drafts, by_name[AVAILABILITY], by_name[COMPARISON])
     if suppress.may_apply(source):
         found = suppress.apply(source, found, by_name)
     selected = {rule.code for rule in rules}
@@ -109,6 +115,18 @@ def _match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module
         for finding in found
         if finding.code in selected
     ]
+
+
+def _may_test_cuda(module: Module) -> bool:
+    """Whether a module without drafts may test for CUDA all the same: by a name, or by what it compares with."""
+    if "cuda" not in module.source and "nccl" not in module.source and "NCCL" not in module.source:
+        return False
+    return (
+        any(use.name.startswith("torch.cuda.") for use in module.uses)
+        or any(node.value in _COMPARED for node in module.of_type(ast.Constant) if type(node.value) is str)
+        or any(node.attr in _ASKED for node in module.of_type(ast.Attribute))
+        or any(node.id in _ASKED for node in module.of_type(ast.Name))
+    )
 
 
 def _held_back(finding: Finding, by: Finding) -> Finding:

@@ -185,3 +185,15 @@ def test_where_it_lies(
     monkeypatch.setenv(variable, value)
     monkeypatch.setattr(sys, "platform", platform)
     assert cache.directory() == Path(expected)
+
+
+def test_what_workers_survey_is_known_later(
+    many: Path, lint: Lint, settled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "WORTH_SURVEYORS", 10)
+    first = lint(str(many), "--jobs", "2")
+    settled.clear()
+    looked: list[bytes] = []
+    monkeypatch.setattr(engine, "is_candidate", looked.append)
+    assert lint(str(many), "--jobs", "1") == first
+    assert (settled, looked) == ([], [])

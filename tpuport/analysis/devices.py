@@ -123,11 +123,13 @@ def cuda_devices(module: Module) -> list[CudaDevice]:
     """Every outermost expression of the module that names a CUDA device."""
     found: list[CudaDevice] = []
     inside: set[ast.AST] = set()
-    for node in module.nodes:
-        if isinstance(node, ast.Constant):
-            if not isinstance(node.value, str) or not node.value.startswith("cuda"):
+    for node in module.nodes if "cuda" in module.source else ():
+        kind = type(node)
+        if kind is ast.Constant:
+            value = node.value  # type: ignore[attr-defined]
+            if type(value) is not str or not value.startswith("cuda"):
                 continue
-        elif not isinstance(node, ast.JoinedStr | ast.Call | ast.BinOp):
+        elif kind is not ast.Call and kind is not ast.JoinedStr and kind is not ast.BinOp:
             continue
         if node not in inside:
             device = cuda_device(module, node)

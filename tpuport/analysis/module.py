@@ -1,6 +1,7 @@
 """One parsed module with everything the rules ask of it: parents, scopes, qualified names, spans, flags."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -74,10 +75,10 @@ class Module:
 
     @cached_property
     def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
-        found: dict[type[ast.AST], list[ast.AST]] = {}
+        found: defaultdict[type[ast.AST], list[ast.AST]] = defaultdict(list)
         for node in self.nodes:
-            found.setdefault(type(node), []).append(node)
-        return found
+            found[type(node)].append(node)
+        return dict(found)
 
     # Places
 
@@ -200,23 +201,24 @@ class Module:
     def uses(self) -> list[Use]:
         """Every longest attribute chain or name that resolves to an imported name; assignments to attributes count."""
         found = []
-        for node in self.nodes:
-            kind = type(node)
-            if (kind is not ast.Attribute and kind is not ast.Name) or type(self.parents.get(node)) is ast.Attribute:
-                continue
-            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                continue
-            root = node
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            if self.qualified(root):  # then the whole chain has a name, and otherwise no part of it
-                assert isinstance(node, ast.expr)
-                found.append(Use(node, self.qualified(node)))
+        nameable, parents = self._nameable, self.parents
+        for root in self.of_type(ast.Name):
+            if root.id not in nameable or type(root.ctx) is not ast.Load or not self.qualified(root):
+                continue  # no part of a chain has a name unless its root has
+            node: ast.expr = root
+            while isinstance(parent := parents[node], ast.Attribute):
+                node = parent
+            found.append(Use(node, self.qualified(node)))
         return found
 
     def callee(self, call: ast.Call) -> str:
         """The qualified name of what is called; empty when unknown."""
-        return self.qualified(call.func)
+        return self._callees.get(call, "")
+
+    @cached_property
+    def _callees(self) -> dict[ast.Call, str]:
+        """The calls whose functions have a full name."""
+        return {call: name for call in self.of_type(ast.Call) if (name := self.qualified(call.func))}
 
     def call_of(self, node: ast.AST) -> ast.Call | None:
         """The call whose function is `node`."""

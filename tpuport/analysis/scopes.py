@@ -78,6 +78,9 @@ _NO_CHILDREN = {"ctx", "op", "ops", "id", "attr", "type_comment", "kind", "conve
 _CHILDREN: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: ()}
 """The fields of each class of node that may hold others, worked out once."""
 
+_LEAVES = (ast.Name, ast.Constant)
+"""Classes of more than half of all nodes: they have no children and bind nothing by themselves."""
+
 
 def _child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
     if kind not in _CHILDREN:
@@ -108,17 +111,18 @@ class ScopeBuilder:
 
     def generic_visit(self, node: ast.AST) -> None:
         """Visit every child and remember its parent."""
-        parents, visit = self.parents, self.visit
-        for name in _child_fields(type(node)):
-            child = getattr(node, name, None)
-            if isinstance(child, list):
-                for item in child:
-                    if isinstance(item, ast.AST):
-                        parents[item] = node
-                        visit(item)
-            elif isinstance(child, ast.AST):
-                parents[child] = node
-                visit(child)
+        parents, scopes, add, scope = self.parents, self.scopes, self.order.append, self._scope
+        kind = type(node)
+        for name in _CHILDREN.get(kind) or _child_fields(kind):
+            child: Any = getattr(node, name, None)
+            for item in child if type(child) is list else (child,):
+                if type(item) in _LEAVES:  # as `visit` would, without the calls
+                    parents[item] = node
+                    scopes[item] = scope
+                    add(item)
+                elif isinstance(item, ast.AST):
+                    parents[item] = node
+                    self.visit(item)
 
     def _child(self, child: ast.AST, parent: ast.AST) -> None:
         self.parents[child] = parent

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 
 from tpuport.analysis.calls import is_constant
+from tpuport.analysis.module import Module, canonical
+from tpuport.analysis.scopes import Kind
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Rule
 
@@ -17,11 +19,12 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     module = context.module
     for node in module.of_type(ast.Constant):
         text = node.value
-        if isinstance(text, str) and PATH.match(text) and not TENSOR_TYPE.match(text):
+        if type(text) is str and text.startswith("torch.cuda") and PATH.match(text) and not TENSOR_TYPE.match(text):
             reason = f"what takes the place of {text} has to follow the code that it stands for"
             yield Draft(rule, node, Role.BLOCKS, reason=reason)
-    for name in module.of_type(ast.Name):
-        if isinstance(name.ctx, ast.Load) and not module.qualified(name):
+    imported = _imported(module)
+    for name in module.of_type(ast.Name) if imported else ():
+        if name.id in imported and isinstance(name.ctx, ast.Load) and not module.qualified(name):
             origins = sorted(o for o in module.possible_origins(name) if o.startswith("torch.cuda."))
             if origins:
                 message = f"{name.id} is {origins[0]}, or something else, as its imports go"
@@ -29,6 +32,17 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     for call in module.of_type(ast.Call):
         if _looks_up(call) and module.qualified(call.args[0]) == "torch":
             yield Draft(rule, call, Role.BLOCKS, reason="what is asked of the module found is not followed")
+
+
+def _imported(module: Module) -> set[str]:
+    """Names that some scope binds to a part of torch.cuda."""
+    return {
+        name
+        for scope in module.own_scopes.values()
+        for name, bindings in scope.bindings.items()
+        for binding in bindings
+        if binding.kind is Kind.IMPORT and canonical(binding.origin).startswith("torch.cuda.")
+    }
 
 
 def _looks_up(call: ast.Call) -> bool:

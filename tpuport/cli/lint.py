@@ -83,6 +83,7 @@ def lint(
         force_exclude=force_exclude,
         given=given,
         caching=not no_cache,
+        jobs=jobs,
         debug=bool(context.find_root().params.get("debug")),
     )
     outcomes = narrow.rated(run.settled(jobs), _severities(run))

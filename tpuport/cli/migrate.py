@@ -67,6 +67,7 @@ def migrate(
         fix=True,
         unsafe=unsafe,
         force_exclude=force_exclude,
+        jobs=jobs,
         debug=bool(context.find_root().params.get("debug")),
     )
     outcomes = list(run.settled(jobs))

@@ -89,6 +89,7 @@ def gather(
     force_exclude: bool = False,
     given: bytes | None = None,
     caching: bool = False,
+    jobs: int = 0,
     debug: bool = False,
 ) -> Tree:
     """Read settings and rules, find the files and look at each once.
@@ -110,7 +111,7 @@ def gather(
     if given is None:
         found = discover(paths, settings.root, settings.exclude, force=force_exclude)
         cache = _cache(settings.root, len(found)) if caching else None
-        survey = engine.survey(found, settings.max_file_size, cache)
+        survey = engine.survey(found, settings.max_file_size, cache, jobs)
     else:
         survey = engine.together([], [engine.look(given)])
     task = engine.Task(

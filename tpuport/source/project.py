@@ -14,7 +14,11 @@ CUDA_METHOD = re.compile(rb"def\s+cuda\s*\(")
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 _SELECTORS = ("set_device", "set_device_index", "set_device_idx", "device_of", "device_index")
 _SELECTOR_WORDS = (b"set_device", b"device_of", b"device_index")
-_SELECTS = re.compile(rb"cuda\s*(?:\.\s*device\b|import)")
+_TO_CALL = rb"(?:[\s)\\]|#[^\n]*)*+\("
+"""What may stand between a name and the parenthesis that calls it."""
+
+_CALLS_SELECTOR = re.compile(rb"(?:set_device(?:_index|_idx)?|device_of|device_index)" + _TO_CALL)
+_SELECTS = re.compile(rb"cuda\s*(?:\.\s*device" + _TO_CALL + rb"|import)")
 _PROCESS = re.compile(rb"Process\s*\(")
 CUDA_NAMES = (
     "autocast",
@@ -75,7 +79,8 @@ def imported_names(raw: bytes) -> Iterator[str]:
 
 def selects_device(raw: bytes) -> bool:
     """Whether a source file changes which CUDA device is the current one, for good or for a block."""
-    named = any(word in raw for word in _SELECTOR_WORDS) or _SELECTS.search(raw) is not None
+    named = any(word in raw for word in _SELECTOR_WORDS) and _CALLS_SELECTOR.search(raw) is not None
+    named = named or _SELECTS.search(raw) is not None
     return named and any(_selects(node) for node in _walk(raw))
 
 
