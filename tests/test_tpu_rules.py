@@ -166,3 +166,72 @@ def test_double_precision_is_a_hint(source: str) -> None:
 )
 def test_double_as_a_word(source: str) -> None:
     assert found(source) == []
+
+
+@pytest.mark.parametrize(
+    "expression", ["x[x > 0]", "x[~(x == 1)]", "x[torch.isnan(x)]", "x[(x > 0) & ok]", "x[torch.rand(3) > 0.5]"]
+)
+def test_a_selection_by_a_mask_is_a_hint(expression: str) -> None:
+    assert found(FORWARD.format(expression)) == [("TP904", "info", 6)]
+
+
+@pytest.mark.parametrize("expression", ["x[n > 0]", "self.layers[len(x) > 2]", "x[x.n == 2]", "x[1:]", "d[k is x]"])
+def test_other_subscripts(expression: str) -> None:
+    assert found(FORWARD.format(expression)) == []
+
+
+def test_a_mask_that_is_written_through_or_has_a_name() -> None:
+    body = "m = x > 0\n    x[m] = 0\n    return x[m]"
+    assert found(FORWARD.replace("return {}", body)) == [("TP904", "info", 8)]
+    assert found("import torch\ny = x[x > 0]\n") == []
+
+
+LENGTHS = FORWARD.replace("self, x", "self, x, rows: list[int], n: int")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["torch.zeros(len(rows), 2)", "torch.arange(len(rows))", "x.new_zeros((3, len(rows)))",
+     "torch.zeros(max(len(r) for r in x))", "torch.empty(sum(map(len, x)))"],
+)  # fmt: skip
+def test_the_length_of_a_list_in_a_shape_is_a_hint(expression: str) -> None:
+    assert found(LENGTHS.format(expression)) == [("TP907", "info", 6)]
+    assert found(f"import torch\ndef forward(x, rows: list[int]): {expression}\n") == []
+
+
+@pytest.mark.parametrize(
+    "expression", ["torch.zeros(len(x))", "torch.zeros(n)", "torch.zeros(len(self.rows))", "torch.tensor(len(rows))"]
+)
+def test_other_lengths(expression: str) -> None:
+    assert found(LENGTHS.format(expression)) == []
+
+
+INDEX = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\ne = nn.Embedding(10, 4)\ny = {}\n"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["e(torch.tensor([3, 10]))", "e(torch.tensor(-1))", "torch.zeros(4)[torch.tensor([4])]",
+     "torch.arange(4)[torch.tensor([-5])]", "torch.index_select(torch.ones(2, 3), 1, torch.tensor([3]))",
+     "F.one_hot(torch.tensor([5]), num_classes=5)", "F.embedding(torch.tensor([7]), torch.rand((7, 2)))"],
+)  # fmt: skip
+def test_an_index_beyond_the_end_is_a_warning(expression: str) -> None:
+    assert found(INDEX.format(expression)) == [("TP908", "warning", 5)]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["e(torch.tensor([9]))", "e(torch.tensor(i))", "torch.zeros(4)[torch.tensor([-4, 3])]", "torch.zeros(4)[9]",
+     "torch.zeros(n)[torch.tensor([9])]", "F.one_hot(torch.tensor([5]))", "d[torch.tensor([99])]"],
+)  # fmt: skip
+def test_other_indices(expression: str) -> None:
+    assert found(INDEX.format(expression)) == []
+    assert found(INDEX.replace("e =", "e = nn.Embedding(1000, 4)\ne =").format("e(torch.tensor([99]))")) == []
+    assert found(INDEX.format("lambda e: e(torch.tensor([99]))")) == []
+
+
+def test_an_embedding_belongs_to_its_class() -> None:
+    first = "import torch\nclass A(torch.nn.Module):\n  def __init__(self):\n    self.e = torch.nn.Embedding(4, 2)\n"
+    call = "  def f(self):\n    return self.e(torch.tensor([4]))\n"
+    assert found(first + call) == [("TP908", "warning", 6)]
+    assert found(f"{first}class B(A):\n{call}") == []

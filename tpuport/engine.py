@@ -135,6 +135,11 @@ TORCH_CANDIDATE = (
     b"cauchy_",
     b"to_sparse",
     b"to_mkldnn",
+    b"def forward(",
+    b"Embedding(",
+    b"index_select(",
+    b"torch.tensor([",
+    b"one_hot(",
 )
 """As CANDIDATE, for the rules about what a TPU does with torch's own operators: only beside the word `torch`."""
 

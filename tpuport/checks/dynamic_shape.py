@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.steps import imports_torch, in_forward, training_loop
+from tpuport.analysis.tensors import is_mask
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Rule
 
@@ -15,7 +16,7 @@ METHODS = ("nonzero", "argwhere", "masked_select", "unique_consecutive")
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
-    """A draft for every such operator in the forward of a module or in a training step."""
+    """A draft for every such operator, or selection by a mask, in the forward of a module or in a training step."""
     module = context.module
     if not imports_torch(module):
         return
@@ -31,3 +32,6 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             continue
         if in_forward(module, call) or (name and training_loop(module, call)):
             yield Draft(rule, call, Role.NEUTRAL, message=rule.message.replace("a result", f"`{found}`"))
+    for node in module.of_type(ast.Subscript):
+        if isinstance(node.ctx, ast.Load) and is_mask(module, node.slice, node.value) and in_forward(module, node):
+            yield Draft(rule, node, Role.NEUTRAL, message=rule.message.replace("a result", "a selection by a mask"))
