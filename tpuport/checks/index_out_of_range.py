@@ -13,6 +13,8 @@ from tpuport.model import Rule
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every index tensor that is written out and reaches beyond a size that is written out too."""
     module = context.module
+    if not any(module.callee(call) == "torch.tensor" for call in module.of_type(ast.Call)):
+        return
     for node in module.of_type(ast.Subscript):
         if isinstance(node.ctx, ast.Load):
             yield from _beyond(context, rule, node.slice, size(module, node.value), negative=True)
