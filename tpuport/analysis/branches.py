@@ -35,8 +35,15 @@ class Branches:
 
     # Signs of CUDA code
 
+    @cached_property
+    def _all_suspects(self) -> list[ast.AST]:
+        return list(self._suspects())
+
     def suspects(self) -> Iterator[ast.AST]:
         """Nodes of the module that look like CUDA code which no rule has claimed."""
+        return iter(self._all_suspects)
+
+    def _suspects(self) -> Iterator[ast.AST]:
         for call in self.module.of_type(ast.Call):
             if self._calls_cuda_code(call):
                 yield call
