@@ -262,9 +262,9 @@ class Rule:
 
     @property
     def title(self) -> str:
-        """The message for the rule as a whole: of the first name that it maps."""
+        """The message for the rule as a whole: of the first name that it maps, if it maps any."""
         first = next(iter(self.mapping.names), "") if self.mapping else ""
-        return self.message.replace("{name}", f"`{first}`")
+        return self.message.replace("{name}", f"`{first}`" if first else "it")
 
 
 @dataclass(frozen=True, slots=True)

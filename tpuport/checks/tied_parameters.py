@@ -8,9 +8,16 @@ from tpuport.draft import Context, Draft, Role
 from tpuport.model import InsertBefore, Rule, Severity
 
 SWAP = "torch.__future__.set_swap_module_params_on_conversion"
-KEEP_TIED = f"""if torch.accelerator.is_available() and not torch.cuda.is_available():
-    {SWAP}(True)  # a move keeps tied parameters tied
+
+
+def keep_parameters(why: str) -> str:
+    """The statement after which parameters stay the same objects in a move; CUDA, where they do, is left as it is."""
+    return f"""if torch.accelerator.is_available() and not torch.cuda.is_available():
+    {SWAP}(True)  # {why}
 """
+
+
+KEEP_TIED = keep_parameters("a move keeps tied parameters tied")
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
