@@ -1,9 +1,11 @@
 """Comments at the sites that need a person."""
 
 import ast
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
 from tpuport.model import Finding, Severity
+from tpuport.source.positions import renumbered
 
 MARK = "TODO(tpuport): "
 
@@ -11,8 +13,9 @@ MARK = "TODO(tpuport): "
 def annotate(source: str, findings: Iterable[Finding]) -> str:
     """`source` with a comment line above each statement that holds a finding with no fix.
 
-    The spans of `findings` are those of `source`. Findings that are information only get no comment, nor do those that
-    have one already, so that a second run adds nothing. Raises SyntaxError when `source` does not parse.
+    The spans of `findings` are those of `source`; lines that a comment names are those of the result. Findings that are
+    information only get no comment, nor do those that have one already, so that a second run adds nothing. Raises
+    SyntaxError when `source` does not parse.
     """
     lines = source.split("\n")
     starts = dict(_starts(ast.parse(source), lines))
@@ -24,10 +27,12 @@ def annotate(source: str, findings: Iterable[Finding]) -> str:
         text = f"{MARK}{finding.code} {finding.reason or finding.message}"
         if text not in wanted.setdefault(line, []) and not _has_comment(lines, line, finding.code):
             wanted[line].append(text)
+    places = sorted(line for line, texts in wanted.items() for _ in texts)
     for line in sorted(wanted, reverse=True):
         code = lines[line - 1]
         indent = code[: len(code) - len(code.lstrip())]
-        lines[line - 1 : line - 1] = [f"{indent}# {text}" for text in wanted[line]]
+        texts = [renumbered(text, lambda at: at + bisect_right(places, at)) for text in wanted[line]]
+        lines[line - 1 : line - 1] = [f"{indent}# {text}" for text in texts]
     return "\n".join(lines)
 
 

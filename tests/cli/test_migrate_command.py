@@ -240,6 +240,23 @@ def test_interrupted_every_file_is_old_or_new(tpuport: Command, project: Path, m
     assert (project / "b.py").read_text() == "x.cuda()\n"
 
 
+def test_interrupted_after_a_file_is_in_place_it_counts(
+    tpuport: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "a.py").write_text("x.cuda()\n")
+    commit(project)
+    whole = write.atomic
+
+    def stop_late(target: Path, content: bytes, like: os.stat_result | None = None) -> None:
+        whole(target, content, like)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(write, "atomic", stop_late)
+    done = tpuport("migrate", ".")
+    assert done.code == 130
+    assert "1 of 2 files written" in done.err
+
+
 def test_a_broken_file_does_not_stop_the_others(tpuport: Command, project: Path) -> None:
     (project / "broken.py").write_text("x.cuda(\n")
     done = tpuport("migrate", ".")

@@ -1,5 +1,8 @@
 """Comments at the sites that are left."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tpuport import catalog
@@ -37,6 +40,14 @@ def test_comment_stands_above(name: str) -> None:
 def test_second_run_adds_nothing(name: str) -> None:
     once = annotated(CASES[name][0])
     assert annotated(once) == once
+
+
+def test_comments_name_lines_of_the_result() -> None:
+    new = annotated((Path(__file__).parents[2] / "fixtures/tiny_trainer/bench.py").read_text())
+    lines = new.splitlines()
+    named = re.findall(r"\bline (\d+)", new)
+    assert named
+    assert all("torch.cuda.Stream()" in lines[int(number) - 1] for number in named)
 
 
 def test_what_works_and_what_is_fixable_gets_none() -> None:

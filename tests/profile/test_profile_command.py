@@ -16,6 +16,7 @@ TRAIN = str(SCRIPTS / "train.py")
     [
         (("missing.py",), "missing.py can't be read: No such file or directory"),
         ((".",), ". is a directory"),
+        (("train.ipynb",), "train.ipynb is a notebook"),
         (("binary.py",), "it holds binary data"),
         ((TRAIN, "--steps", "0"), "0 is not in the range x>=1"),
         ((TRAIN, "--warmup", "0"), "0 is not in the range x>=1"),
@@ -48,7 +49,7 @@ def test_report_shows_a_saved_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("session", "message"), [("missing", "is not a tpuport session"), (".", "is not a tpuport session")]
+    ("session", "message"), [("missing", "missing does not exist"), (".", "is not a tpuport session")]
 )
 def test_report_refuses_what_is_no_session(tmp_path: Path, session: str, message: str) -> None:
     result = tpuport("report", session, cwd=tmp_path)

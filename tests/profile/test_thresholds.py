@@ -38,6 +38,7 @@ def test_what_is_no_limit_is_refused_with_the_valid_names(text: str) -> None:
     [
         ("emulated", "graph-breaks>1,recompiles>1,slower,loss-drift,failed-modes", ()),
         ("emulated", "graph-breaks", ("graph-breaks: 1, at most 0 allowed (model.py:7 Data-dependent branching)",)),
+        ("nothing", "graph-breaks", ("cannot be judged",)),
         ("differing", "loss-drift", ("loss-drift: 1, at most 0 allowed (compiled from step 1)",)),
         ("failed", "failed-modes", ("failed-modes: 1, at most 0 allowed (fused: RuntimeError: no such thing (before",)),
     ],

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from tpuport.model import Finding, Safety, Severity, Span
 from tpuport.source.positions import moved
 
@@ -11,6 +13,12 @@ def test_findings_move_with_their_lines() -> None:
     new = "import x\na\nB\nB2\nc\n"
     assert [finding.span.line for finding in moved([at(1), at(2), at(3)], old, new)] == [2, 3, 5]
     assert moved([at(3, 4)], old, new)[0].span == Span(5, 4, 5, 5)
+
+
+def test_lines_that_a_reason_names_move_too() -> None:
+    finding = replace(at(3), message="line 1 of 12", reason="it stays with line 2: baseline 2")
+    (after,) = moved([finding], "a\nb\nc\n", "import x\nimport y\na\nb\nc\n")
+    assert (after.message, after.reason) == ("line 3 of 12", "it stays with line 4: baseline 2")
 
 
 def test_a_line_that_is_gone_points_at_what_is_there() -> None:

@@ -35,5 +35,7 @@ class CompileWatch:
 
     def __call__(self, done: int, total: int) -> None:
         """Report that `done` of `total` programs are compiled."""
-        if done in (0, total) or done % max(1, total // 10) == 0:
+        if not total:
+            self._console.print(f"nothing to compile for {self._chips}: no mode came to a step", markup=False)
+        elif done in (0, total) or done % max(1, total // 10) == 0:
             self._console.print(f"compiling for {self._chips}: {done} of {total} programs", markup=False)

@@ -165,11 +165,21 @@ def _write(outcomes: Sequence[Outcome], root: Path, max_size: int) -> list[Outco
     except KeyboardInterrupt:
         total = sum(outcome.status is Status.CHANGED for outcome in outcomes)
         written = sum(outcome.status is Status.CHANGED for outcome in done)
+        written += any(_reads_as_new(outcome, max_size) for outcome in outcomes[len(done) : len(done) + 1])
         print(
             f"interrupted: {written} of {total} files written, each whole; the others are as they were", file=sys.stderr
         )
         raise
     return done
+
+
+def _reads_as_new(outcome: Outcome, max_size: int) -> bool:
+    from tpuport.source import text
+
+    try:
+        return outcome.status is Status.CHANGED and text.read(outcome.path, max_size).text == outcome.new
+    except text.Unreadable:
+        return False
 
 
 def _base(outcomes: Sequence[Outcome], root: Path) -> Path:

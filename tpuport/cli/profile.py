@@ -146,6 +146,11 @@ def _plan(
 def _check_script(script: Path) -> None:
     if script.is_dir():
         raise UsageError(f"{script} is a directory", hint="Name the Python script to run.")
+    if script.suffix == ".ipynb":
+        raise UsageError(
+            f"{script} is a notebook, which cannot be profiled yet",
+            hint="Turn it into a script first: jupyter nbconvert --to script.",
+        )
     try:
         head = script.open("rb").read(4096)
     except OSError as error:

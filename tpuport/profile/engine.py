@@ -75,6 +75,9 @@ def require_compiler() -> None:
 def compile_for_chips(session: Session, chips: tuple[str, ...], progress: Progress) -> Session:
     """Compile the programs of every mode's step for `chips`, save the results and return the session with them."""
     programs = dict.fromkeys(digest for run in session.runs for digest in step_programs(run.records) if digest)
+    if not programs:
+        progress(0, 0)
+        return session
     compile_programs(session.folder, programs, chips, progress)
     return load(session.folder)
 

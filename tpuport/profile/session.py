@@ -107,6 +107,10 @@ def load(folder: Path) -> Session:
     Raises TpuportError when it is none, is damaged, or was written in a version that this tpuport can't read.
     """
     path = folder / SESSION
+    if not folder.exists():
+        raise TpuportError(
+            f"{folder} does not exist", hint="Name the folder that `tpuport profile` wrote; it says which at its end."
+        )
     if not path.is_file():
         raise TpuportError(
             f"{folder} is not a tpuport session: it has no {SESSION}",

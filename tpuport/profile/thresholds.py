@@ -38,8 +38,10 @@ def parse(text: str) -> tuple[Threshold, ...]:
 
 
 def exceeded(thresholds: tuple[Threshold, ...], report: Report, device: Device) -> tuple[str, ...]:
-    """Return what is beyond its limit, one text each."""
+    """Return what is beyond its limit, one text each; a session in which the script failed keeps no limit."""
     broken: list[str] = []
+    if thresholds and not report.modes.measured:
+        broken.append("cannot be judged: the script failed in eager mode or in all modes")
     for threshold in thresholds:
         what = _COUNTS[threshold.name](report, device)
         if len(what) > threshold.limit:

@@ -7,6 +7,7 @@ from tpuport.analysis.branches import Branches
 from tpuport.analysis.guards import ACCELERATOR_AVAILABLE, CUDA_AVAILABLE, tests_nccl
 from tpuport.analysis.module import dotted
 from tpuport.draft import Context, Draft, Role
+from tpuport.mapping import CUDA_THERE
 from tpuport.model import Finding, GuardStatement, Rename, Rule, Safety, Severity
 from tpuport.settle import comparison
 from tpuport.settle.chains import Chain, Chains
@@ -70,8 +71,23 @@ class Settlement:
         for draft in self.drafts:
             if draft.role is Role.CUDA_ONLY and id(draft) not in kept:
                 draft.edits += draft.own_guard
+        self.drafts = self._outside_own_guards()
         found = map(self._finding, self._one_a_site())
         return sorted(found, key=lambda finding: (finding.span, finding.code))
+
+    def _outside_own_guards(self) -> list[Draft]:
+        """The drafts without those of a statement that another puts under a test for CUDA, where they are right."""
+        kept = [
+            edit.span
+            for draft in self.drafts
+            for edit in draft.edits
+            if isinstance(edit, GuardStatement) and edit.condition == CUDA_THERE
+        ]
+
+        def is_inside(draft: Draft) -> bool:
+            return any(span.contains(self.module.span(draft.node)) for span in kept)
+
+        return [draft for draft in self.drafts if draft.edits or not is_inside(draft)] if kept else self.drafts
 
     def _one_a_site(self) -> Iterator[Draft]:
         """The drafts without those that only repeat what another says of the same node."""
@@ -90,7 +106,7 @@ class Settlement:
         name = dotted(statement.value.func).rpartition(".")[2]
         if name in PRINTS and self.module.qualified(draft.node) in RAISES_WITHOUT_CUDA:
             draft.role = Role.CUDA_ONLY
-            draft.own_guard = (GuardStatement(self.module.span(statement), "torch.cuda.is_available()"),)
+            draft.own_guard = (GuardStatement(self.module.span(statement), CUDA_THERE),)
 
     def _move(self, chain: Chain) -> None:
         for draft in chain.drafts:

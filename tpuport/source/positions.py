@@ -1,14 +1,25 @@
 """Where places in an old text lie in the new one."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
 from tpuport.model import Finding, Span
 
+_NAMED_LINE = re.compile(r"(?<=\bline )\d+\b")
+
+
+def renumbered(text: str, line: Callable[[int], int]) -> str:
+    """A finding's text with each line of its own file that it names as "line 12" put through `line`."""
+    return _NAMED_LINE.sub(lambda match: str(line(int(match[0]))), text)
+
 
 def moved(findings: Sequence[Finding], old: str, new: str) -> tuple[Finding, ...]:
-    """`findings` of `old` with the lines that they have in `new`; columns hold only on lines that did not change."""
+    """`findings` of `old` with the lines that they have in `new`, as have those that their texts name.
+
+    Columns hold only on lines that did not change.
+    """
     blocks = SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False).get_opcodes()
 
     def line(number: int) -> int:
@@ -20,4 +31,12 @@ def moved(findings: Sequence[Finding], old: str, new: str) -> tuple[Finding, ...
     def span(at: Span) -> Span:
         return at._replace(line=line(at.line), end_line=line(at.end_line))
 
-    return tuple(replace(finding, span=span(finding.span)) for finding in findings)
+    return tuple(
+        replace(
+            finding,
+            span=span(finding.span),
+            message=renumbered(finding.message, line),
+            reason=renumbered(finding.reason, line),
+        )
+        for finding in findings
+    )

@@ -201,12 +201,11 @@ def _failure(plan: Plan, run: Run, places: Places) -> Failure | None:
             hint = "Under tpuport standard input is empty; pass what the script asks for as arguments after `--`."
         return Failure(f"{_first_line(ended.error)} ({_when(steps)})", place, hint)
     if ended.how == "os-exit" and (ended.code or not steps):
-        return Failure(f"the script called os._exit({ended.code}) {_when(steps)}", place)
+        return Failure(f"the script called os._exit({ended.code}) {_when(steps)}{_last_output(run)}", place)
     if not steps:
-        return _no_steps(ended, place, records)
+        return _no_steps(ended, place, run)
     if ended.how == "exit" and ended.code:
-        detail = f": {_first_line(ended.error)}" if ended.error else ""
-        return Failure(f"the script called sys.exit({ended.code}) {_when(steps)}{detail}", place)
+        return Failure(_exited(ended, steps, run), place)
     return _idle_device(plan, records) or _no_graphs(run)
 
 
@@ -236,14 +235,22 @@ def _no_graphs(run: Run) -> Failure | None:
     )
 
 
-def _no_steps(ended: Ended, place: Place | None, records: Records) -> Failure:
+def _exited(ended: Ended, steps: int, run: Run) -> str:
+    detail = f": {_first_line(ended.error)}" if ended.error else _last_output(run) if ended.code else ""
+    return f"the script called sys.exit({ended.code}) {_when(steps)}{detail}"
+
+
+def _last_output(run: Run) -> str:
+    return f"; its last output: {run.stderr_tail[-1]}" if run.stderr_tail else ""
+
+
+def _no_steps(ended: Ended, place: Place | None, run: Run) -> Failure:
     hints = {
         "no-step": "Give it a --step-on that it reaches: `--step-on call` measures the model calls.",
     }
-    hint = next((hints[note.code] for note in records.of(Note) if note.code in hints), "")
+    hint = next((hints[note.code] for note in run.records.of(Note) if note.code in hints), "")
     if ended.how == "exit":
-        detail = f": {_first_line(ended.error)}" if ended.error else ""
-        return Failure(f"the script called sys.exit({ended.code}) before its first step{detail}", place, hint)
+        return Failure(_exited(ended, 0, run), place, hint)
     return Failure(
         "the script ended without a step",
         None,
@@ -278,8 +285,8 @@ def _stopped_from_outside(plan: Plan, run: Run, places: Places, steps: int) -> F
 
 def _silent_exit(run: Run, steps: int) -> Failure:
     phase = _when(steps) if run.records.last(Started) else "before the script began"
-    detail = f"; its last output: {run.stderr_tail[-1]}" if run.stderr_tail else ""
-    return Failure(f"the process exited with status {run.exit.code} {phase}, without saying why{detail}", None)
+    why = f"without saying why{_last_output(run)}"
+    return Failure(f"the process exited with status {run.exit.code} {phase}, {why}", None)
 
 
 def _first_line(text: str) -> str:
