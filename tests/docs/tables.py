@@ -19,7 +19,8 @@ MEANING = {
 def exit_codes() -> str:
     """One row an exit code."""
     rows = [f"| {code.value} | {MEANING[code]} |" for code in ExitCode]
-    return "\n".join(["| code | means |", "|---|---|", *rows])
+    interrupted = "| 130 | interrupted; every file is as it was or wholly written |"
+    return "\n".join(["| code | means |", "|---|---|", *rows, interrupted])
 
 
 def rules() -> str:
