@@ -16,7 +16,7 @@ FUNCTIONS = frozenset(
         "special.zeta", "special.i0", "special.sinc", "linalg.slogdet", "linalg.det", "linalg.eigvalsh",
         "linalg.eigh", "linalg.eigvals", "linalg.eig", "linalg.lstsq", "linalg.cholesky", "linalg.cholesky_ex",
         "linalg.householder_product", "linalg.matrix_exp", "linalg.ldl_factor", "linalg.ldl_factor_ex",
-        "linalg.cross", "sparse.softmax", "distributions.Gamma", "distributions.Dirichlet",
+        "linalg.cross", "sparse.softmax", "sparse.mm", "spmm", "distributions.Gamma", "distributions.Dirichlet",
         "distributions.Beta", "distributions.MultivariateNormal", "nn.functional.mish",
         "nn.functional.smooth_l1_loss", "nn.functional.huber_loss", "nn.functional.multilabel_margin_loss",
         "nn.functional.multi_margin_loss", "nn.functional.rrelu", "nn.functional.max_unpool2d",
