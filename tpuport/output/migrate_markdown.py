@@ -71,7 +71,8 @@ def _next(left: bool) -> Iterator[str]:
     yield from ("", "## Next", "")
     if left:
         yield "1. Work through what is left, lowest effort first; `tpuport rules CODE` explains each rule."
-    yield f"{2 if left else 1}. Run the program on the CPU as before, and compare its numbers. Where torch_tpu is installed"
-    yield "   and no TPU is attached, set `TORCH_DEVICE_BACKEND_AUTOLOAD=0`: importing torch may look for one for minutes."
+    yield f"{2 if left else 1}. Run the program on the CPU as before, and compare its numbers."
+    yield "   Where torch_tpu is installed and no TPU is attached, set `TORCH_DEVICE_BACKEND_AUTOLOAD=0` for it:"
+    yield "   importing torch may look for a TPU for minutes."
     yield f"{3 if left else 2}. `tpuport profile train.py` runs it on an emulated TPU, with no TPU at hand."
     yield f"{4 if left else 3}. `tpuport lint` in CI keeps the code portable."
