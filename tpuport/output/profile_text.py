@@ -8,6 +8,7 @@ from rich.text import Text
 from tpuport.output.profile_shared import change_cells, comparison_lists
 from tpuport.output.profile_text_chips import chips_and_lines
 from tpuport.output.profile_units import NONE, duration, number, percent, scale, seconds
+from tpuport.output.style import count
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.graph_breaks import GraphBreaks
 from tpuport.profile.analyses.host_syncs import HostSyncs
@@ -261,11 +262,11 @@ def _recompiles(recompiles: Recompiles, modes: Modes) -> RenderableType | None:
             lines.append(_indented(row.plain))
         lines += _remedy(row.edit, row.rule)
         if row.buckets:
-            sizes = ", ".join(map(str, row.buckets.sizes))
+            sizes = " or ".join(map(str, row.buckets.sizes))
             lines.append(
                 _indented(
-                    f"→ padded to {sizes}: {row.buckets.saved} compilations fewer for the sizes seen, "
-                    f"{percent(row.buckets.padding)} of the data padding."
+                    f"→ Padding to {sizes} would save {count(row.buckets.saved, 'compilation')} of the sizes seen, and "
+                    f"make {percent(row.buckets.padding)} of the data padding."
                 )
             )
     return Group(*lines)
