@@ -122,6 +122,37 @@ def test_what_happens_after_enough_steps_does_not_matter(tmp_path: Path) -> None
     assert row(session).failure is None
 
 
+LOG = """\
+  0%| | 0/3E0000 00:00:1796029384.57   184 materialize.cc:5] [Worker] ExecutionTask failed: FAILED_PRECONDITION: \
+a required argument is in a failed state
+=== Source Location Trace: ===
+E0000 00:00:1796029384.58   184 materialize.cc:5] [Worker] ExecutionTask failed: INVALID_ARGUMENT: failed to run \
+executable -- the XLA compiler failed with: e0102: RuntimeProgramInputMismatch:
+Executable(step) expected parameter 89 of size 568 but got 512
+
+E0000 00:00:1796029384.59   184 materialize.cc:5] [Worker] ExecutionTask failed: INVALID_ARGUMENT: another
+"""
+FAILED_FIRST = "e0102: RuntimeProgramInputMismatch: Executable(step) expected parameter 89 of size 568 but got 512"
+
+
+def test_an_error_that_only_follows_another_names_the_first(tmp_path: Path) -> None:
+    raised = Ended("raised", 1, "RuntimeError: a required argument is in a failed state", LINE)
+    one(tmp_path, *STEPS, raised)
+    (tmp_path / "s" / "eager" / "stderr.log").write_text(LOG)
+    found = row(load(tmp_path / "s")).failure
+    assert found is not None
+    assert found.what.endswith(f"(after 5 steps); what failed first: {FAILED_FIRST}")
+    assert "clone()" in found.hint
+
+
+def test_an_execution_that_failed_unseen_is_told(tmp_path: Path) -> None:
+    one(tmp_path, *STEPS, Enough())
+    (tmp_path / "s" / "eager" / "stderr.log").write_text(LOG)
+    found = row(load(tmp_path / "s"))
+    assert found.failure is None
+    assert f"an execution failed, and the script went on: {FAILED_FIRST}" in [remark.text for remark in found.remarks]
+
+
 def test_a_script_that_never_used_the_tpu_is_a_failure(tmp_path: Path) -> None:
     assert "nothing ran on the TPU" in failure(one(tmp_path, *STEPS[1:], Enough()))
 

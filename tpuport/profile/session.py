@@ -26,6 +26,9 @@ _STDERR_TAIL_BYTES = 64 * 1024
 _PACKAGES = ("torch", "torch_tpu", "libtpu", "pypjrt", "lammps-jax-pjrt-cpu", "numpy")
 _RUNTIME_LINE = re.compile(r"^([IWEF]\d{4} |    @ )")
 """What torch_tpu's runtime logs and the stack of its crashes."""
+_FAILED_EXECUTION = re.compile(r"\] ExecutionTask failed: (?P<what>.*(?:\n(?!=== |[IWEF]\d{4} |\s*$).*)*)")
+FOLLOWS_FAILURE = "a required argument is in a failed state"
+"""What torch_tpu says of everything that uses the result of an execution that failed."""
 _FAULT_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 
 
@@ -66,6 +69,8 @@ class Run:
     The runtime compiles on threads of its own, so the thread concerned need not be the script's.
     """
     stderr_tail: tuple[str, ...] = ()
+    failed_execution: str = ""
+    """What torch_tpu's runtime logged of the first execution that failed; the script may not have seen it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +146,9 @@ def load(folder: Path) -> Session:
 
 def _load_run(folder: Path, header: RunHeader) -> Run:
     records = read_records(folder / FILE_NAME)
-    return Run(header.mode, header.exit, records, _crash_stacks(folder / CRASH_LOG), _tail(folder / STDERR_LOG))
+    log = folder / STDERR_LOG
+    stacks = _crash_stacks(folder / CRASH_LOG)
+    return Run(header.mode, header.exit, records, stacks, _tail(log), _failed_execution(log))
 
 
 def _crash_stacks(path: Path) -> tuple[tuple[Frame, ...], ...]:
@@ -156,6 +163,14 @@ def _crash_stacks(path: Path) -> tuple[tuple[Frame, ...], ...]:
             sections[-1][1].append(Frame(match["file"], int(match["line"]), match["function"]))
     current_first = sorted(sections, key=lambda section: not section[0])
     return tuple(tuple(reversed(frames)) for _, frames in current_first if frames)
+
+
+def _failed_execution(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    found = _FAILED_EXECUTION.finditer(path.read_text(encoding="utf-8", errors="replace"))
+    first = next((match["what"] for match in found if FOLLOWS_FAILURE not in match["what"]), "")
+    return " ".join(first.rpartition("failed with: ")[2].split())
 
 
 def _tail(path: Path) -> tuple[str, ...]:

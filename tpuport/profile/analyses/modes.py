@@ -22,7 +22,7 @@ from tpuport.profile.records import (
     UserCompile,
 )
 from tpuport.profile.runner import ExitKind
-from tpuport.profile.session import Run, Session
+from tpuport.profile.session import FOLLOWS_FAILURE, Run, Session
 
 _CUDA_ERRORS = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
 _MIGRATE_HINT = "Let it take its device from torch.accelerator: `tpuport migrate` makes that change."
@@ -32,6 +32,8 @@ _EMULATION_ERRORS = (
     "is not supported by XLA:CPU",
     "UnsupportedByEmulation",
 )
+_VIEW_ERROR = "RuntimeProgramInputMismatch"
+_VIEW_HINT = "A compiled model of torch_tpu 0.2.0 cannot take a view, such as `x[:, :-1]`: give it `x[:, :-1].clone()`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,8 @@ def _remarks(run: Run, places: Places, used: tuple[Step, ...]) -> list[Remark]:
     ended = records.last(Ended)
     if ended is not None and ended.how == "exit" and ended.code and records.of(Step):
         remarks.append(Remark(f"the script called sys.exit({ended.code})", places.place(ended.frame)))
+    if run.failed_execution and (ended is None or ended.how != "raised"):
+        remarks.append(Remark(f"an execution failed, and the script went on: {_first_line(run.failed_execution)}"))
     user_compiles = records.of(UserCompile)
     if user_compiles and not run.mode.compiles:
         remarks.append(
@@ -199,7 +203,11 @@ def _failure(plan: Plan, run: Run, places: Places) -> Failure | None:
             hint = "The emulated TPU cannot run this; a TPU can. Nothing is wrong with the script."
         elif ended.error.startswith("EOFError") and any(note.code == "stdin" for note in records.of(Note)):
             hint = "Under tpuport standard input is empty; pass what the script asks for as arguments after `--`."
-        return Failure(f"{_first_line(ended.error)} ({_when(steps)})", place, hint)
+        what = f"{_first_line(ended.error)} ({_when(steps)})"
+        if FOLLOWS_FAILURE in ended.error and run.failed_execution:
+            what += f"; what failed first: {_first_line(run.failed_execution)}"
+            hint = _VIEW_HINT if _VIEW_ERROR in run.failed_execution else hint
+        return Failure(what, place, hint)
     if ended.how == "os-exit" and (ended.code or not steps):
         return Failure(f"the script called os._exit({ended.code}) {_when(steps)}{_last_output(run)}", place)
     if not steps:
