@@ -130,7 +130,7 @@ def test_sys_exit_after_steps_is_an_end_like_any_other(tmp_path: Path) -> None:
 def test_sys_exit_with_a_status_is_a_failure(tmp_path: Path) -> None:
     run = profile(tmp_path, "exits.py", *QUICK, arguments=("--code", "5"))
     assert run.result.code == 3
-    assert run.failure()["what"] == "the script called sys.exit(5) before its first step"
+    assert run.failure()["what"] == "the script called sys.exit(5) before its first step; its last output: leaving"
     assert at(run) == ("exits.py", line_of("exits.py", "    sys.exit("))
 
 
