@@ -154,7 +154,7 @@ def _is_no_device(module: Module, node: ast.expr, parent: ast.AST) -> bool:
     """Whether a string is certainly something else: looked up by name, part of a path, an option's destination."""
     if isinstance(parent, ast.Call):
         function = dotted(parent.func)
-        return function in REFLECTION or function.endswith("path.join")
+        return function in REFLECTION or (module.callee(parent) or function).endswith("path.join")
     if isinstance(parent, ast.keyword):
         return parent.arg == "dest"
     annotated = (up for _, up in module.ancestors(node) if isinstance(up, ast.Subscript))
