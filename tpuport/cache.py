@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -162,11 +163,19 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """The class of that name, if it is one that a cache holds."""
+        if (module, name) == ("builtins", "getattr"):
+            return _member  # the first releases of Python 3.11 pickle a member of an enum so
         if module in _MODULES and name.isidentifier():
             found = super().find_class(module, name)
             if isinstance(found, type) and found.__module__ == module:
                 return found
         raise pickle.UnpicklingError(f"{module}.{name} does not belong into a cache")
+
+
+def _member(owner: Any, name: str) -> Enum:
+    if isinstance(owner, type) and issubclass(owner, Enum):
+        return owner[name]
+    raise pickle.UnpicklingError(f"{owner!r} is no enum")
 
 
 def _read(file: Path) -> _Content:

@@ -69,6 +69,7 @@ def test_an_interrupt_ends_all_of_it_soon_and_changes_nothing(tree: Path) -> Non
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )
     try:
         wait_for_workers(process)

@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import pickle
@@ -10,6 +11,7 @@ import pytest
 
 from tests.lint.conftest import Lint
 from tpuport import cache, engine
+from tpuport.model import Severity
 
 COUNT = 60
 
@@ -197,3 +199,25 @@ def test_what_workers_survey_is_known_later(
     monkeypatch.setattr(engine, "is_candidate", looked.append)
     assert lint(str(many), "--jobs", "1") == first
     assert (settled, looked) == ([], [])
+
+
+class Member:
+    """Pickles as the first releases of Python 3.11 pickle a member of an enum."""
+
+    def __init__(self, owner: type, name: str) -> None:
+        self.of = (owner, name)
+
+    def __reduce__(self) -> tuple[object, tuple[type, str]]:
+        return getattr, self.of
+
+
+def test_members_of_enums_are_read_in_the_form_of_early_python_3_11() -> None:
+    written = pickle.dumps(Member(Severity, "ERROR"), protocol=5)
+    assert cache._Unpickler(io.BytesIO(written)).load() is Severity.ERROR
+
+
+@pytest.mark.parametrize(("owner", "name"), [(Severity, "mro"), (Severity, "__init__"), (cache.Entry, "_make")])
+def test_other_attributes_are_not_read(owner: type, name: str) -> None:
+    written = pickle.dumps(Member(owner, name), protocol=5)
+    with pytest.raises((pickle.UnpicklingError, KeyError)):
+        cache._Unpickler(io.BytesIO(written)).load()

@@ -159,6 +159,7 @@ def test_an_interruption_ends_everything_and_keeps_the_session(tmp_path: Path, n
         env=environment(),
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     ) as process:
         child = _child_after_its_first_step(process.pid, tmp_path / "session/eager/records.jsonl")
         process.send_signal(number)
