@@ -248,9 +248,9 @@ class _Reader:
         expected = f"a table of rule code = severity ({valid})"
         if not isinstance(value, dict):
             raise self._wrong(key, expected, value)
-        for severity in value.values():
+        for code, severity in value.items():
             if severity not in list(Severity):
-                raise self._wrong(key, expected, severity)
+                raise self._wrong(key, f"one of {valid} for {code}", severity)
         return {code: Severity(severity) for code, severity in value.items()}
 
     def origins(self) -> dict[str, str]:

@@ -1,6 +1,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.lint.conftest import Lint, lint, project
 
 __all__ = ["lint", "project"]
@@ -36,4 +38,23 @@ def test_a_rule_that_does_not_exist_is_said(project: Path, lint: Lint) -> None:
     (project / "tpuport.toml").write_text('[severity]\ncuda-cal = "info"\n')
     done = lint(command="config")
     assert done.code == 2
-    assert "did you mean cuda-call?" in done.err
+    assert "tpuport.toml:1: `severity`: unknown rule 'cuda-cal'; did you mean cuda-call?" in done.err
+
+
+@pytest.mark.parametrize(
+    "setting", ['select = ["TP8888"]', 'ignore = ["TP8888"]', 'per-file-ignores = {a = ["TP8888"]}']
+)
+def test_an_unknown_code_is_named_with_its_place(project: Path, lint: Lint, setting: str) -> None:
+    (project / "tpuport.toml").write_text(f"# ours\n{setting}\n")
+    key = setting.split()[0]
+    for command in ("lint", "config"):
+        done = lint("." if command == "lint" else "train.py", command=command)
+        assert done.code == 2
+        assert f"tpuport.toml:2: `{key}`: unknown rule 'TP8888'" in done.err
+
+
+def test_a_wrong_severity_is_named_with_its_rule(project: Path, lint: Lint) -> None:
+    (project / "tpuport.toml").write_text('severity = {TP101 = "fatal"}\n')
+    done = lint(command="config")
+    assert done.code == 2
+    assert 'tpuport.toml:1: `severity` has to be one of "error", "warning", "info" for TP101' in done.err

@@ -100,7 +100,7 @@ def test_github_annotations_are_escaped(project: Path, lint: Lint, monkeypatch: 
     assert rows[0].startswith(
         f"::error file={top}/a%2Cb%3Ac.py,line=2,endLine=2,col=5,endColumn=28,title=TP201 device-count::TP201 "
     )
-    assert rows[1] == f"::error file={top}/broken.py,title=tpuport::syntax error, line 1: '(' was never closed"
+    assert rows[1] == f"::error file={top}/broken.py,line=1,title=tpuport::syntax error, line 1: '(' was never closed"
 
 
 GITLAB = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tpuport.errors import ConfigError
 from tpuport.model import Outcome, Project, Rule
 
 if TYPE_CHECKING:
@@ -161,6 +162,7 @@ def in_force(
     """The rules that the settings and the command line leave; the one about missing reasons has to be asked for."""
     from tpuport import suppress
 
+    _check_codes(known, settings)
     chosen = known.select(select or settings.select, [*settings.ignore, *ignore])
     if require_reason or settings.require_reason:
         return chosen
@@ -169,6 +171,23 @@ def in_force(
 
 def _split(codes: Sequence[str] | None) -> list[str]:
     return [code.strip() for group in codes or () for code in group.split(",") if code.strip()]
+
+
+def _check_codes(known: "Catalog", settings: "Config") -> None:
+    """Refuse a setting that names a rule which does not exist, with the place of the setting."""
+    per_file = [code for codes in settings.per_file_ignores.values() for code in codes]
+    for key, codes in (
+        ("select", settings.select),
+        ("ignore", settings.ignore),
+        ("severity", tuple(settings.severity)),
+        ("per-file-ignores", per_file),
+    ):
+        try:
+            known.select(codes)
+        except ConfigError as error:
+            raise ConfigError(
+                f"{settings.origins.get(key, settings.file)}: `{key}`: {error}", hint=error.hint
+            ) from None
 
 
 def floor(settings: "Config", path: Path, min_torch: str) -> "Floor":
