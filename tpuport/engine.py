@@ -464,7 +464,8 @@ def _settle(path: Path, task: Task, raw: bytes | None) -> Outcome:
     except text.Unreadable as error:
         return error.outcome
     except SyntaxError as error:
-        return Outcome(path, Status.FAILED, f"syntax error, line {error.lineno or '?'}: {error.msg}")
+        reason = f"syntax error, line {error.lineno or '?'}: {error.msg}"
+        return Outcome(path, Status.FAILED, reason, line=error.lineno or 0)
     except RecursionError:
         return Outcome(path, Status.FAILED, "nested too deeply to be analysed")
     except MemoryError:

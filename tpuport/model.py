@@ -202,6 +202,8 @@ class Outcome:
     path: Path
     status: Status
     reason: str = ""
+    line: int = field(default=0, kw_only=True)
+    """Of a failure, the line of the file that it is at; 0 where there is none."""
     findings: tuple[Finding, ...] = ()
     fixed: tuple[Finding, ...] = ()
     ignored: tuple[Finding, ...] = ()

@@ -1,3 +1,4 @@
+import io
 import json
 import xml.etree.ElementTree as ElementTree
 from importlib.resources import files
@@ -9,7 +10,10 @@ import pytest
 
 from tests.lint.conftest import TRAIN, Lint
 from tpuport import catalog
-from tpuport.model import Project
+from tpuport.engine import Report
+from tpuport.model import Outcome, Project, Status
+from tpuport.output import lint_github
+from tpuport.output.style import Sheet
 from tpuport.rewrite import rewrite
 
 ODD = "import torch\nx = y.cuda()  # \x0c \u202e <&\"'> % ::\n"
@@ -174,3 +178,10 @@ def test_statistics_count_by_rule(project: Path, lint: Lint) -> None:
     assert done.code == 2
     assert "--statistics: not with --format sarif" in done.err
     assert project
+
+
+def test_a_line_of_tpuport_itself_is_none_of_the_file() -> None:
+    written = io.StringIO()
+    bug = Outcome(Path("a.py"), Status.FAILED, "a bug in tpuport (engine.py, line 519): KeyError")
+    lint_github.render(Report((bug,)), Sheet(written))
+    assert written.getvalue().startswith("::error file=a.py,title=tpuport::")

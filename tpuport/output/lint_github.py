@@ -1,6 +1,5 @@
 """Lint findings as GitHub workflow commands, which annotate the lines of a pull request."""
 
-import re
 from pathlib import Path
 
 from tpuport.engine import Report
@@ -11,8 +10,6 @@ from tpuport.output.style import Sheet
 
 _COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
-_LINE = re.compile(r"\bline (\d+)\b")
-
 
 def render(report: Report, sheet: Sheet) -> None:
     """Write one command for each finding and each file that could not be linted."""
@@ -20,8 +17,7 @@ def render(report: Report, sheet: Sheet) -> None:
         sheet.file.write(_command(path, finding) + "\n")
     for outcome in report.of(Status.FAILED):
         file = _property(relative(outcome.path))
-        line = _LINE.search(outcome.reason)
-        place = f"file={file},line={line[1]}" if line else f"file={file}"
+        place = f"file={file},line={outcome.line}" if outcome.line else f"file={file}"
         sheet.file.write(f"::error {place},title=tpuport::{_data(outcome.reason)}\n")
     for note in report.notes:
         sheet.file.write(f"::notice title=tpuport::{_data(note)}\n")

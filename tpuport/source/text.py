@@ -27,9 +27,9 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 class Unreadable(Exception):
     """A file that gives no source text; `outcome` says whether it is skipped or failed, and why."""
 
-    def __init__(self, path: Path, status: Status, reason: str) -> None:
+    def __init__(self, path: Path, status: Status, reason: str, line: int = 0) -> None:
         super().__init__(f"{path}: {reason}")
-        self.outcome = Outcome(path, status, reason)
+        self.outcome = Outcome(path, status, reason, line=line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def decode(raw: bytes, path: Path) -> Source:
         # Other codecs may give text that is no Unicode (lone surrogates), or have several forms of one text.
         exact = encoding == "utf-8" or (text.encode(encoding) == body and bool(text.encode()) == bool(text))
     except (UnicodeError, LookupError) as error:
-        raise Unreadable(path, Status.FAILED, _undecodable(body, encoding, error)) from None
+        raise _undecodable(path, body, encoding, error) from None
     if not exact:
         raise Unreadable(path, Status.FAILED, f"encoding {encoding} does not give back the same bytes")
     if "\r" not in text:
@@ -117,11 +117,11 @@ def _encoding(raw: bytes, path: Path) -> str:
     return "utf-8" if encoding == "utf-8-sig" else encoding
 
 
-def _undecodable(body: bytes, encoding: str, error: Exception) -> str:
+def _undecodable(path: Path, body: bytes, encoding: str, error: Exception) -> Unreadable:
     if isinstance(error, UnicodeDecodeError):
         line = body.count(b"\n", 0, error.start) + 1
-        return f"cannot be decoded as {encoding}: line {line}: {error.reason}"
-    return f"cannot be decoded as {encoding}: {error}"
+        return Unreadable(path, Status.FAILED, f"cannot be decoded as {encoding}: line {line}: {error.reason}", line)
+    return Unreadable(path, Status.FAILED, f"cannot be decoded as {encoding}: {error}")
 
 
 def _with_line_ends(old: str, ends: Sequence[str], new: str) -> str:
