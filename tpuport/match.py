@@ -9,7 +9,7 @@ from tpuport import catalog, suppress
 from tpuport.analysis.module import Module
 from tpuport.analysis.places import Scopes
 from tpuport.draft import Context, Draft, Role
-from tpuport.mapping import Table
+from tpuport.mapping import CUDA_THERE, Table
 from tpuport.model import Finding, Project, Replace, Rule, Safety
 from tpuport.settle import settle
 
@@ -62,7 +62,7 @@ def _outside_guards(context: Context, drafts: list[Draft]) -> list[Draft]:
         (draft, span)
         for draft in drafts
         for edit in draft.edits
-        if isinstance(edit, Replace) and edit.template.startswith("{0} if torch.cuda.is_available() else")
+        if isinstance(edit, Replace) and edit.template.startswith(f"{{0}} if {CUDA_THERE} else")
         for span in edit.holes
     ]
 

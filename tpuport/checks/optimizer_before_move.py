@@ -4,26 +4,17 @@ import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.module import dotted
-from tpuport.checks.tied_parameters import SWAP, keep_parameters
-from tpuport.draft import Context, Draft, Role
-from tpuport.model import InsertBefore, Rule, Severity
-
-KEEP = keep_parameters("a move keeps the optimizer's parameters")
+from tpuport.checks.tied_parameters import keep_parameters
+from tpuport.draft import Context, Draft
+from tpuport.model import Rule
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every `torch.optim` call on `model.parameters()` above the first move of `model` in its function."""
     module = context.module
-    if any(use.name == SWAP for use in module.uses):
-        return
-    first = True
-    for call in module.of_type(ast.Call):
-        if module.callee(call).startswith("torch.optim.") and _moves_later(context, call):
-            edits = (InsertBefore(module.span(module.statement(call)), KEEP),) if first else ()
-            reason = "" if first else "it is settled with the first one of the file"
-            severity = None if first else Severity.INFO
-            yield Draft(rule, call, Role.NEUTRAL, edits, reason=reason, severity=severity)
-            first = False
+    calls = (call for call in module.of_type(ast.Call) if module.callee(call).startswith("torch.optim."))
+    early = (call for call in calls if _moves_later(context, call))
+    yield from keep_parameters(context, rule, early, "a move keeps the optimizer's parameters")
 
 
 def _moves_later(context: Context, call: ast.Call) -> bool:

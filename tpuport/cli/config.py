@@ -34,8 +34,6 @@ def config(
     settings = load(path)
     known = catalog.load(settings.rules)
     chosen = tree.in_force(known, settings)
-    for codes in (*settings.per_file_ignores.values(), settings.severity):
-        known.select(list(codes), ())
     render(settings, tuple(_settings(settings, path)), len(chosen), len(known.rules), sheet())
 
 

@@ -146,7 +146,8 @@ def load(folder: Path) -> Session:
 
 def _load_run(folder: Path, header: RunHeader) -> Run:
     records = read_records(folder / FILE_NAME)
-    log = folder / STDERR_LOG
+    stderr = folder / STDERR_LOG
+    log = stderr.read_bytes() if stderr.is_file() else b""
     stacks = _crash_stacks(folder / CRASH_LOG)
     return Run(header.mode, header.exit, records, stacks, _tail(log), _failed_execution(log))
 
@@ -165,20 +166,14 @@ def _crash_stacks(path: Path) -> tuple[tuple[Frame, ...], ...]:
     return tuple(tuple(reversed(frames)) for _, frames in current_first if frames)
 
 
-def _failed_execution(path: Path) -> str:
-    if not path.is_file():
-        return ""
-    found = _FAILED_EXECUTION.finditer(path.read_text(encoding="utf-8", errors="replace"))
+def _failed_execution(log: bytes) -> str:
+    text = "\n".join(log.decode("utf-8", errors="replace").splitlines())
+    found = _FAILED_EXECUTION.finditer(text)
     first = next((match["what"] for match in found if FOLLOWS_FAILURE not in match["what"]), "")
     return " ".join(first.rpartition("failed with: ")[2].split())
 
 
-def _tail(path: Path) -> tuple[str, ...]:
-    if not path.is_file():
-        return ()
-    with path.open("rb") as file:
-        file.seek(0, 2)
-        file.seek(max(0, file.tell() - _STDERR_TAIL_BYTES))
-        text = file.read().decode("utf-8", errors="replace")
+def _tail(log: bytes) -> tuple[str, ...]:
+    text = log[-_STDERR_TAIL_BYTES:].decode("utf-8", errors="replace")
     lines = [line for line in text.splitlines() if line.strip() and not _RUNTIME_LINE.match(line)]
     return tuple(lines[-_STDERR_TAIL_LINES:])
