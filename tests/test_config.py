@@ -43,6 +43,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         rules = ["my_rules"]
         max-file-size = 1000
         time-limit = 2.5
+        budgets = ["graph-breaks>0"]
         require-reason = true
         baseline = "ci/known.json"
         [tool.tpuport.severity]
@@ -66,6 +67,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         severity={"TPU1": Severity.INFO},
         require_reason=True,
         baseline=tmp_path / "ci/known.json",
+        budgets=("graph-breaks>0",),
     )
 
 
@@ -85,8 +87,8 @@ def test_the_nearest_file_with_settings_wins_and_a_standalone_file_first(tmp_pat
     [
         ("[tool.tpuport\n", r"pyproject\.toml:1:14: not valid TOML"),
         ("[project]\nname = \n", r"pyproject\.toml:2:8: not valid TOML"),
-        ("[tool.tpuport]\nselct = []\n", r"pyproject\.toml:2: unknown setting `selct`: did you mean `select`\?"),
-        ("[tool.tpuport]\nmin_torch = '2.6'\n", "did you mean `min-torch`"),
+        ("[tool.tpuport]\nselct = []\n", r"pyproject\.toml:2: unknown setting `selct`; did you mean select\?"),
+        ("[tool.tpuport]\nmin_torch = '2.6'\n", "did you mean min-torch"),
         ("[tool.tpuport]\n\nselect = 'TPU1'\n", r":3: `select` has to be a list of strings, not the string 'TPU1'"),
         ("[tool.tpuport]\nignore = [1]\n", "has to be a list of strings"),
         ("[tool.tpuport]\nmin-torch = 2.6\n", r"a version in quotes, such as \"2\.6\", not the number 2\.6"),

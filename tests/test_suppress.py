@@ -95,14 +95,14 @@ def test_blocks_end_on_their_own() -> None:
 @pytest.mark.parametrize(
     ("comment", "message"),
     [
-        ("# tpuport: ingore[TP101]", "did you mean `ignore`?"),
+        ("# tpuport: ingore[TP101]", "did you mean ignore?"),
         ("# tpuport: please", "valid: ignore, ignore-file, off, on"),
         ("# tpuport:", "not a comment that tpuport knows"),
         ("# tpuport: ignore", "names no rule"),
         ("# tpuport: ignore[] because", "names no rule"),
         ("# tpuport: off", "names no rule"),
         ("# tpuport: on", "no open `off`"),
-        ("# tpuport: ignore[TP10l]", "there is no rule TP10l: did you mean TP"),
+        ("# tpuport: ignore[TP10l]", "there is no rule TP10l; did you mean TP"),
         ("# tpuport: ignore[cuda-cal]", "did you mean cuda-call?"),
     ],
 )

@@ -1,8 +1,7 @@
 """The rules: TOML files under `rules/`, read into `Rule` and selected by code or name."""
 
-import difflib
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from tpuport.errors import ConfigError
 from tpuport.model import Effort, Example, Mapping, Rule, Safety, Severity
+from tpuport.nearest import did_you_mean
 
 REQUIRED = ("code", "name", "area", "severity", "safety", "message", "why", "reference")
 OPTIONAL = ("min_torch", "map", "check", "effort", "comments", "examples")
@@ -25,15 +25,12 @@ def rules_directory() -> Path:
     return installed if installed.is_dir() else package.parent / "rules"
 
 
-def _nearest(word: str, valid: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(valid), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
 def _refuse_unknown(table: dict[str, Any], valid: Sequence[str], where: str) -> None:
     for key in table:
         if key not in valid:
-            raise ConfigError(f"{where}: unknown key {key!r}{_nearest(key, valid)}", hint=f"valid: {', '.join(valid)}")
+            raise ConfigError(
+                f"{where}: unknown key {key!r}{did_you_mean(key, valid)}", hint=f"valid: {', '.join(valid)}"
+            )
 
 
 def _mapping(table: dict[str, Any], where: str) -> Mapping:
@@ -117,8 +114,7 @@ class Catalog:
 
     def _unknown(self, key: str) -> ConfigError:
         valid = [word for rule in self.rules for word in (rule.code, rule.name)]
-        near = _nearest(key.upper(), valid) or _nearest(key.lower(), valid)
-        return ConfigError(f"unknown rule {key!r}{near}", hint="`tpuport rules` lists them all")
+        return ConfigError(f"unknown rule {key!r}{did_you_mean(key, valid)}", hint="`tpuport rules` lists them all")
 
     def _matching(self, key: str) -> set[str]:
         found = {r.code for r in self.rules if key == r.name or r.code.startswith(key.upper())}

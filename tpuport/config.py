@@ -1,6 +1,5 @@
 """The project's own settings: `[tool.tpuport]` in pyproject.toml, or a tpuport.toml."""
 
-import difflib
 import os
 import re
 import tomllib
@@ -11,6 +10,7 @@ from typing import Any
 
 from tpuport.errors import ConfigError
 from tpuport.model import Severity
+from tpuport.nearest import did_you_mean
 from tpuport.source.text import MAX_SIZE
 
 STANDALONE = "tpuport.toml"
@@ -31,6 +31,7 @@ KEYS = (
     "rules",
     "max-file-size",
     "time-limit",
+    "budgets",
 )
 """Every setting; the field of `Config` has the same name with underscores."""
 
@@ -57,6 +58,8 @@ class Config:
     """By code, prefix of codes or name of a rule."""
     require_reason: bool = False
     baseline: Path | None = None
+    budgets: tuple[str, ...] = ()
+    """Limits of a profile, as `--fail-on` takes them; `tpuport.profile.thresholds` reads them."""
     origins: dict[str, str] = field(default_factory=dict, compare=False)
     """Where the value of each setting comes from, as `file:line`; a setting that is not in here has its default."""
 
@@ -183,6 +186,7 @@ def _config(file: Path, table: Any, root: Path) -> Config:
         severity=reader.severities("severity"),
         require_reason=reader.boolean("require-reason"),
         baseline=root / baseline if baseline else None,
+        budgets=reader.strings("budgets"),
         origins={**reader.origins(), **({"line-length": origin} if origin else {})},
     )
 
@@ -197,9 +201,8 @@ class _Reader:
         self._table: dict[str, Any] = table
         for key in table:
             if key not in KEYS:
-                near = difflib.get_close_matches(key.replace("_", "-"), KEYS, 1)
                 raise ConfigError(
-                    f"{self._at(key)}: unknown setting `{key}`" + (f": did you mean `{near[0]}`?" if near else ""),
+                    f"{self._at(key)}: unknown setting `{key}`{did_you_mean(key, KEYS)}",
                     hint=f"valid settings: {', '.join(KEYS)}",
                 )
 

@@ -8,7 +8,6 @@
 In brackets stand codes, prefixes of codes, or names of rules, separated by commas.
 """
 
-import difflib
 import io
 import re
 import tokenize
@@ -16,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tpuport.model import Finding, Rule, Safety, Span
+from tpuport.nearest import did_you_mean
 
 UNUSED = "unused-ignore"
 INVALID = "invalid-ignore"
@@ -105,8 +105,7 @@ class _Comments:
         form = _FORM.match(body)
         if form is None:
             word = re.match(r"[\w-]*", body)
-            near = difflib.get_close_matches(word[0] if word else "", _VERBS, 1)
-            hint = f": did you mean `{near[0]}`?" if near else f"; valid: {', '.join(_VERBS)}"
+            hint = did_you_mean(word[0] if word else "", _VERBS) or f"; valid: {', '.join(_VERBS)}"
             self._invalid(place, f"not a comment that tpuport knows{hint}")
             return
         keys = tuple(key.strip() for key in (form["codes"] or "").split(",") if key.strip())
@@ -138,8 +137,7 @@ class _Comments:
         if any(covers(key, rule.code, rule.name) for rule in self._rules.values()):
             return True
         words = [word for rule in self._rules.values() for word in (rule.code, rule.name)]
-        near = difflib.get_close_matches(key.upper(), words, 1) or difflib.get_close_matches(key.lower(), words, 1)
-        self._invalid(place, f"there is no rule {key}" + (f": did you mean {near[0]}?" if near else ""))
+        self._invalid(place, f"there is no rule {key}{did_you_mean(key, words)}")
         return False
 
     def _invalid(self, place: "_Place", message: str) -> None:

@@ -41,6 +41,13 @@ def test_a_rule_that_does_not_exist_is_said(project: Path, lint: Lint) -> None:
     assert "tpuport.toml:1: `severity`: unknown rule 'cuda-cal'; did you mean cuda-call?" in done.err
 
 
+def test_a_budget_that_does_not_exist_is_said(project: Path, lint: Lint) -> None:
+    (project / "tpuport.toml").write_text('budgets = ["graph-break>0"]\n')
+    done = lint(command="config")
+    assert done.code == 2
+    assert "tpuport.toml:1: `budgets`: unknown limit 'graph-break'; did you mean graph-breaks?" in done.err
+
+
 @pytest.mark.parametrize(
     "setting", ['select = ["TP8888"]', 'ignore = ["TP8888"]', 'per-file-ignores = {a = ["TP8888"]}']
 )

@@ -5,16 +5,19 @@ import pytest
 
 from tests.profile.command import make_plan, make_session, tpuport
 from tests.profile.test_output import SESSIONS, session
-from tpuport.errors import UsageError
+from tpuport.config import Config
+from tpuport.errors import ConfigError, UsageError
 from tpuport.profile.analyses import analyse
 from tpuport.profile.comparison import compare
 from tpuport.profile.plan import Device, Mode
 from tpuport.profile.session import load
-from tpuport.profile.thresholds import NAMES, Threshold, exceeded, parse
+from tpuport.profile.thresholds import NAMES, OPTION, Threshold, budgets, exceeded, in_force, parse
 
 
 def broken(folder: Path, name: str, limits: str) -> tuple[str, ...]:
-    return exceeded(parse(limits), analyse(session(folder, name)), SESSIONS[name][0])
+    lines = exceeded(in_force((), parse(limits)), analyse(session(folder, name)), SESSIONS[name][0])
+    assert all(line.startswith(f"{OPTION} ") for line in lines)
+    return tuple(line.removeprefix(f"{OPTION} ") for line in lines)
 
 
 def test_limits_are_read() -> None:
@@ -26,11 +29,35 @@ def test_limits_are_read() -> None:
     assert parse("") == ()
 
 
-@pytest.mark.parametrize("text", ["speed", "graph-breaks>", "graph-breaks<2", "graph-breaks>-1", "graph-breaks=2"])
-def test_what_is_no_limit_is_refused_with_the_valid_names(text: str) -> None:
-    with pytest.raises(UsageError, match="is no limit") as raised:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("speed", "unknown limit 'speed'$"),
+        ("graph_breaks>0", "'graph_breaks>0' is no limit"),
+        ("recompile>2", "unknown limit 'recompile'; did you mean recompiles?"),
+        ("graph-breaks>", "'graph-breaks>' is no limit"),
+        ("graph-breaks<2", "is no limit"),
+        ("graph-breaks>-1", "is no limit"),
+        ("graph-breaks=2", "is no limit"),
+    ],
+)
+def test_what_is_no_limit_is_refused_with_the_valid_names(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as raised:
         parse(text)
     assert all(name in raised.value.hint for name in NAMES)
+    settings = Config(Path(), budgets=(text,), origins={"budgets": "pyproject.toml:7"})
+    with pytest.raises(ConfigError, match=r"pyproject\.toml:7: `budgets`: "):
+        budgets(settings)
+
+
+def test_the_option_comes_before_the_settings_name_by_name() -> None:
+    settings = Config(Path(), budgets=("graph-breaks>3", "slower"), origins={"budgets": "pyproject.toml:7"})
+    assert in_force(budgets(settings), parse("graph-breaks>1")) == (
+        Threshold("graph-breaks", 1),
+        Threshold("slower", 0, "pyproject.toml:7: `budgets`"),
+        Threshold("failed-modes", 0),
+    )
+    assert in_force((), ()) == ()
 
 
 @pytest.mark.parametrize(
@@ -38,9 +65,30 @@ def test_what_is_no_limit_is_refused_with_the_valid_names(text: str) -> None:
     [
         ("emulated", "graph-breaks>1,recompiles>1,slower,loss-drift,failed-modes", ()),
         ("emulated", "graph-breaks", ("graph-breaks: 1, at most 0 allowed (model.py:7 Data-dependent branching)",)),
-        ("nothing", "graph-breaks", ("cannot be judged",)),
+        (
+            "nothing",
+            "graph-breaks",
+            (
+                "graph-breaks: cannot be judged, as no compiled mode was measured",
+                "failed-modes: cannot be judged, as the script failed",
+                "failed-modes: 1, at most 0 allowed (eager: the script ended without a step)",
+            ),
+        ),
         ("differing", "loss-drift", ("loss-drift: 1, at most 0 allowed (compiled from step 1)",)),
         ("failed", "failed-modes", ("failed-modes: 1, at most 0 allowed (fused: RuntimeError: no such thing (before",)),
+        (
+            "failed",
+            "slower,host-syncs",
+            (
+                "slower: cannot be judged, as there is nothing to compare: it takes eager and another mode",
+                "failed-modes: 1, at most 0 allowed (fused: RuntimeError",
+            ),
+        ),
+        ("failed", "failed-modes>1,host-syncs", ()),
+        ("failed", "failed-modes>1,loss-drift", ("loss-drift: cannot be judged, as losses of fewer than two",)),
+        ("cpu", "host-syncs", ("host-syncs: cannot be judged, as host waits are counted on a TPU",)),
+        ("cpu", "slower,recompiles,graph-breaks,loss-drift", ()),
+        ("emulated", "over-memory", ("over-memory: cannot be judged, as nothing was compiled for a chip: add",)),
     ],
 )
 def test_what_is_beyond_its_limit_is_named(tmp_path: Path, name: str, limits: str, found: tuple[str, ...]) -> None:
@@ -70,7 +118,17 @@ def test_beyond_a_limit_the_exit_code_is_1_and_the_report_is_shown(tmp_path: Pat
 def test_an_unknown_limit_is_refused_before_anything_runs(tmp_path: Path) -> None:
     result = tpuport("profile", "train.py", "--fail-on", "speed", cwd=tmp_path)
     assert result.code == 2
-    assert "'speed' is no limit" in result.err
+    assert "unknown limit 'speed'" in result.err
+
+
+def test_budgets_of_the_project_hold_without_an_option(tmp_path: Path) -> None:
+    session(tmp_path, "emulated")
+    (tmp_path / "pyproject.toml").write_text('[tool.tpuport]\nbudgets = ["graph-breaks>0", "recompiles>1"]\n')
+    result = tpuport("report", "s", cwd=tmp_path)
+    assert result.code == 1
+    assert result.err.startswith("pyproject.toml:2: `budgets` graph-breaks: 1, at most 0 allowed (model.py:7 ")
+    assert tpuport("report", "s", "--fail-on", "graph-breaks>1", cwd=tmp_path).code == 0
+    assert tpuport("report", "s", "--fail-on", "", cwd=tmp_path).code == 0
 
 
 def test_two_sessions_are_compared(tmp_path: Path) -> None:

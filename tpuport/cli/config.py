@@ -29,11 +29,13 @@ def config(
     from tpuport.cli.streams import sheet
     from tpuport.config import load
     from tpuport.output import formats
+    from tpuport.profile.thresholds import budgets
 
     render = formats.config("json" if json else format_)
     settings = load(path)
     known = catalog.load(settings.rules)
     chosen = tree.in_force(known, settings)
+    budgets(settings)
     render(settings, tuple(_settings(settings, path)), len(chosen), len(known.rules), sheet())
 
 

@@ -11,14 +11,14 @@ import typer
 from rich.console import Console
 
 from tpuport.cli.chips import CHIP_HELP, CompileWatch, chosen_chips
-from tpuport.cli.report_formats import FAIL_ON_HELP, ReportFormat, fail_on, print_report
+from tpuport.cli.limits import FailOn, enforce, limits
+from tpuport.cli.report_formats import ReportFormat, print_report
 from tpuport.errors import ExitCode, UsageError
 from tpuport.profile.chips.specs import ChipName
 from tpuport.profile.engine import compile_for_chips, prepare_folder, report_on, run_session
 from tpuport.profile.machine import choose_device
 from tpuport.profile.plan import Device, Mode, Plan, StepSource, default_modes
 from tpuport.profile.runner import ProcessExit
-from tpuport.profile.thresholds import parse
 
 _COUNTED_STEPS = 2
 _WARMUP_LIMIT = 50
@@ -69,7 +69,7 @@ def profile(
         typer.Option(help="What ends a step. auto: the optimizer if the script builds one, else a model call."),
     ] = StepSource.AUTO,
     seed: Annotated[int, typer.Option(help="Seed of Python, numpy and torch, the same in every mode.")] = 0,
-    fail: Annotated[str, typer.Option("--fail-on", help=FAIL_ON_HELP, show_default=False)] = "",
+    fail_on: FailOn = None,
     output_format: Annotated[ReportFormat, typer.Option("--format", help="Format of the report.")] = ReportFormat.TEXT,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
 ) -> None:
@@ -84,10 +84,10 @@ def profile(
     With --chip the programs of a step also go through the real TPU compiler, for which no TPU is needed: estimated
     time on the device, what bounds it, memory, and what each line of the source costs.
 
-    Exit codes: 0 measured, 1 a limit of --fail-on is exceeded, 2 wrong usage, 3 the script failed in eager mode or in
-    all modes.
+    Exit codes: 0 measured, 1 a limit (--fail-on, budgets) is not kept, 2 wrong usage, 3 the script failed in eager mode
+    or in all modes.
     """
-    parse(fail)
+    thresholds = limits(fail_on, script)
     plan = _plan(script, arguments or [], device, mode or [], steps, warmup, timeout, step_on, seed)
     folder = (output or Path(f"tpuport-session-{datetime.now():%Y%m%d-%H%M%S}")).absolute()
     chips = chosen_chips(chip, plan)
@@ -105,7 +105,7 @@ def profile(
     console.print(f"Saved; show it again with: tpuport report {_shown(folder)}", soft_wrap=True, markup=False)
     if not report.modes.measured:
         raise typer.Exit(ExitCode.PROGRAM_FAILED)
-    fail_on(fail, report, plan.device)
+    enforce(thresholds, report, plan)
 
 
 def _plan(

@@ -7,13 +7,13 @@ import typer
 from rich.console import Console
 
 from tpuport.cli.chips import CHIP_HELP, CompileWatch, chosen_chips
-from tpuport.cli.report_formats import FAIL_ON_HELP, ReportFormat, fail_on, print_comparison, print_report
+from tpuport.cli.limits import FailOn, enforce, limits
+from tpuport.cli.report_formats import ReportFormat, print_comparison, print_report
 from tpuport.profile.analyses import analyse
 from tpuport.profile.chips.specs import ChipName
 from tpuport.profile.comparison import compare as compare_reports
 from tpuport.profile.engine import compile_for_chips
 from tpuport.profile.session import load
-from tpuport.profile.thresholds import parse
 
 
 def report(
@@ -27,7 +27,7 @@ def report(
             metavar="BEFORE", help="An older session: show what changed from it to SESSION.", show_default=False
         ),
     ] = None,
-    fail: Annotated[str, typer.Option("--fail-on", help=FAIL_ON_HELP, show_default=False)] = "",
+    fail_on: FailOn = None,
     output_format: Annotated[ReportFormat, typer.Option("--format", help="Format of the report.")] = ReportFormat.TEXT,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
 ) -> None:
@@ -35,10 +35,10 @@ def report(
 
     With --chip its programs are compiled for that chip first, unless they were.
 
-    Exit codes: 0 shown, 1 a limit of --fail-on is exceeded, 2 not a session, or one that can't be read.
+    Exit codes: 0 shown, 1 a limit (--fail-on, budgets) is not kept, 2 not a session, or one that can't be read.
     """
-    parse(fail)
     saved = load(session)
+    thresholds = limits(fail_on, Path(saved.plan.script))
     if chips := chosen_chips(chip, saved.plan):
         saved = compile_for_chips(saved, chips, CompileWatch(Console(stderr=True, highlight=False), chips))
     chosen = ReportFormat.JSON if json else output_format
@@ -47,4 +47,4 @@ def report(
         print_comparison(compare_reports(analyse(load(compare)), analysed), chosen)
     else:
         print_report(saved, analysed, chosen)
-    fail_on(fail, analysed, saved.plan.device)
+    enforce(thresholds, analysed, saved.plan)

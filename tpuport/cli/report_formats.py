@@ -3,20 +3,13 @@
 import sys
 from enum import StrEnum
 
-import typer
 from rich.console import Console
 
-from tpuport.errors import ExitCode, UsageError
+from tpuport.errors import UsageError
 from tpuport.output import profile_html, profile_json, profile_markdown, profile_text
 from tpuport.profile.analyses import Report
 from tpuport.profile.comparison import Comparison
-from tpuport.profile.plan import Device
 from tpuport.profile.session import Session
-from tpuport.profile.thresholds import NAMES, exceeded, parse
-
-FAIL_ON_HELP = (
-    f"Limits, such as `graph-breaks>0,recompiles>2,slower`; beyond one, exit code 1. Names: {', '.join(NAMES)}."
-)
 
 
 class ReportFormat(StrEnum):
@@ -50,12 +43,3 @@ def print_comparison(comparison: Comparison, chosen: ReportFormat) -> None:
         sys.stdout.write(profile_json.render_comparison(comparison) + "\n")
     else:
         sys.stdout.write(profile_markdown.render_comparison(comparison))
-
-
-def fail_on(limits: str, report: Report, device: Device) -> None:
-    """Say on standard error which limits of `--fail-on` are exceeded, and exit with code 1 if any is."""
-    broken = exceeded(parse(limits), report, device)
-    for line in broken:
-        sys.stderr.write(f"--fail-on {line}\n")
-    if broken:
-        raise typer.Exit(ExitCode.FINDINGS)

@@ -3,7 +3,6 @@
 A format's module is imported when it is asked for.
 """
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 from tpuport.engine import Report
 from tpuport.errors import UsageError
 from tpuport.model import Rule
+from tpuport.nearest import did_you_mean
 from tpuport.output.style import Sheet
 
 Render = Callable[[Report, Sheet], None]
@@ -81,8 +81,7 @@ def _module(name: str) -> Any:
 def _known(formats: Iterable[str], name: str) -> str:
     if name in formats:
         return name
-    near = difflib.get_close_matches(name, formats, 1)
     raise UsageError(
-        f"--format: unknown format {name!r}" + (f": did you mean {near[0]}?" if near else ""),
+        f"--format: unknown format {name!r}{did_you_mean(name, formats)}",
         hint=f"valid: {', '.join(formats)}",
     )
