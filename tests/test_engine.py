@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tpuport import engine
+from tpuport import engine, survey
 from tpuport.errors import TpuportError
 from tpuport.model import Finding, Outcome, Project, Rule, Safety, Severity, Span, Status
 from tpuport.source import project
@@ -92,7 +92,7 @@ def test_a_survey_settles_files_with_nothing_to_match(tmp_path: Path) -> None:
     }.items():
         (tmp_path / name).write_bytes(content)
     given = Outcome(tmp_path / "n.ipynb", Status.SKIPPED, "a notebook")
-    found = engine.survey([given, *sorted(tmp_path.iterdir())], 100)
+    found = survey.survey([given, *sorted(tmp_path.iterdir())], 100)
     assert {item.name if isinstance(item, Path) else (item.path.name, item.status) for item in found.items} == {
         ("n.ipynb", Status.SKIPPED),
         ("big.py", Status.SKIPPED),
@@ -102,9 +102,9 @@ def test_a_survey_settles_files_with_nothing_to_match(tmp_path: Path) -> None:
         "env.py",
         "select.py",
     }
-    assert found.cuda_methods == ("Net",)
-    assert found.defers_cuda
-    assert found.selects_device
+    assert found.facts.cuda_methods == ("Net",)
+    assert found.facts.defers_cuda
+    assert found.facts.selects_device
 
 
 def test_lint_lists_findings(file: Path, matches: Callable[[Matcher], None]) -> None:
@@ -281,12 +281,12 @@ def test_a_survey_in_workers_is_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     for number in range(60):
         (tmp_path / f"f{number:02}.py").write_bytes(texts[number % len(texts)])
     found = sorted(tmp_path.iterdir())
-    alone = engine.survey(found, jobs=1)
-    monkeypatch.setattr(engine, "WORTH_SURVEYORS", 10)
-    monkeypatch.setattr(engine, "_SURVEYED", 7)
-    assert engine.survey(found, jobs=2) == alone
-    monkeypatch.setattr(engine, "_look_at_chunk", _dies)
-    assert engine.survey(found, jobs=2) == alone
+    alone = survey.survey(found, jobs=1)
+    monkeypatch.setattr(survey, "WORTH_SURVEYORS", 10)
+    monkeypatch.setattr(survey, "_SURVEYED", 7)
+    assert survey.survey(found, jobs=2) == alone
+    monkeypatch.setattr(survey, "_look_at_chunk", _dies)
+    assert survey.survey(found, jobs=2) == alone
 
 
 def _dies(*_: object) -> None:

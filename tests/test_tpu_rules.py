@@ -2,7 +2,7 @@
 
 import pytest
 
-from tpuport import catalog, engine
+from tpuport import catalog, survey
 from tpuport.match import findings
 from tpuport.model import Project
 
@@ -18,7 +18,7 @@ def found(source: str) -> list[tuple[str, str, int]]:
     result = [
         (f.code, str(f.severity), f.span.line) for f in findings(source, Project("2.11"), RULES) if f.code > "TP9"
     ]
-    assert engine.is_candidate(source.encode()) or not result
+    assert survey.is_candidate(source.encode()) or not result
     return result
 
 

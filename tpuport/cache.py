@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 import tpuport
 from tpuport.catalog import rules_directory
-from tpuport.engine import Facts
-from tpuport.model import Finding, Outcome, Project, Rule, Status
+from tpuport.model import Facts, Finding, Outcome, Project, Rule, Status
 from tpuport.source.text import digest
 
 _RUNS = 4
@@ -155,7 +154,7 @@ def _state() -> bytes:
     return digest(repr((tpuport.__version__, platform.python_version(), sys.implementation.name, stats)).encode())
 
 
-_MODULES = ("tpuport.model", "tpuport.engine", __name__)
+_MODULES = ("tpuport.model", __name__)
 
 
 class _Unpickler(pickle.Unpickler):

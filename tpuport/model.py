@@ -270,18 +270,25 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Facts:
+    """What one file says about the run as a whole; and what all files of a run say together."""
+
+    cuda_methods: tuple[str, ...] = ()
+    """Classes that define a method named `cuda`."""
+    defers_cuda: bool = False
+    """Whether CUDA_VISIBLE_DEVICES is set, or a process forks: then nothing may ask for the device at import."""
+    selects_device: bool = False
+    """Whether the current CUDA device is changed: then `cuda:0` and `cuda` may differ."""
+    imported_names: tuple[str, ...] = ()
+    """Names of torch.cuda that files of the run import from one another: what they mean there must not change."""
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """What the rules must know of the run as a whole; gathered before any file is matched."""
 
     min_torch: str
     floor_source: str = ""
-    cuda_methods: tuple[str, ...] = ()
-    """Classes of the run that define a method named `cuda`."""
-    defers_cuda: bool = False
-    """Whether a file of the run sets CUDA_VISIBLE_DEVICES or forks: then nothing may ask for the device at import."""
-    selects_device: bool = False
-    """Whether any file of the run changes the current CUDA device: then `cuda:0` and `cuda` may differ."""
+    facts: Facts = Facts()
     needs_cuda: tuple[tuple[str, str], ...] = ()
     """Variables under which some file of the run holds code without a counterpart, each with the place of that code."""
-    imported_names: tuple[str, ...] = ()
-    """Names of torch.cuda that files of the run import from one another: what they mean there must not change."""

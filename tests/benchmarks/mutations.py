@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tpuport import catalog, engine
+from tpuport import catalog, engine, survey
 from tpuport.model import Outcome, Project, Status
 
 TIME_LIMIT = 20.0
@@ -155,7 +155,7 @@ def cases(count: int, seed: int) -> Iterator[tuple[str, bytes]]:
 
 def settled(name: str, raw: bytes) -> Outcome:
     """What lint makes of one text: the look at its bytes that each run begins with, then the search for findings."""
-    engine.look(raw)
+    survey.look(raw)
     task = engine.Task(catalog.load().rules, Project("2.11"), time_limit=TIME_LIMIT)
     return engine.settle(Path(f"{name}.py"), task, raw)
 

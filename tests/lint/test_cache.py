@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.lint.conftest import Lint
-from tpuport import cache, engine
+from tpuport import cache, engine, survey
 from tpuport.model import Severity
 
 COUNT = 60
@@ -192,11 +192,11 @@ def test_where_it_lies(
 def test_what_workers_survey_is_known_later(
     many: Path, lint: Lint, settled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "WORTH_SURVEYORS", 10)
+    monkeypatch.setattr(survey, "WORTH_SURVEYORS", 10)
     first = lint(str(many), "--jobs", "2")
     settled.clear()
     looked: list[bytes] = []
-    monkeypatch.setattr(engine, "is_candidate", looked.append)
+    monkeypatch.setattr(survey, "is_candidate", looked.append)
     assert lint(str(many), "--jobs", "1") == first
     assert (settled, looked) == ([], [])
 

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tpuport import catalog
-from tpuport.model import Project, Severity
+from tpuport.model import Facts, Project, Severity
 from tpuport.rewrite import Rewritten, rewrite
 
 RULES = catalog.load().rules
@@ -295,7 +295,7 @@ def run(source: str, there: str) -> tuple[list[object], str]:
 
 
 def migrated(source: str) -> Rewritten:
-    return rewrite(source, Project("2.11", selects_device="set_device" in source), RULES)
+    return rewrite(source, Project("2.11", facts=Facts(selects_device="set_device" in source)), RULES)
 
 
 def unresolved(source: str) -> set[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tpuport import catalog
-from tpuport.model import Project
+from tpuport.model import Facts, Project
 from tpuport.rewrite import rewrite
 
 SHAPES = tomllib.loads(Path(__file__).with_name("shapes.toml").read_text(encoding="utf-8"))["shape"]
@@ -16,7 +16,7 @@ RULES = catalog.load().rules
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape["name"])
 def test_shape(shape: dict[str, Any]) -> None:
-    project = Project("2.11", defers_cuda=shape.get("defers_cuda", False))
+    project = Project("2.11", facts=Facts(defers_cuda=shape.get("defers_cuda", False)))
     done = rewrite(shape["before"], project, RULES)
     assert done.text == shape.get("after", shape["before"])
     left = [f"{finding.span.line} {finding.code} {finding.severity}" for finding in done.remaining]

@@ -341,7 +341,7 @@ READS_INDEX = re.compile(
 
 def zero_is_current(module: Module, project: Project) -> bool:
     """Whether `cuda:0` can only mean what `cuda` means: nothing changes the current device or reads an index."""
-    if project.selects_device or READS_INDEX.search(module.source):
+    if project.facts.selects_device or READS_INDEX.search(module.source):
         return False
     zeros = [device for device in cuda_devices(module) if device.index is Index.ZERO]
     return all(place(module, device.node) not in (Place.COMPARED, Place.UNKNOWN) for device in zeros)

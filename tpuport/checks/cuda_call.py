@@ -80,7 +80,7 @@ def _not_a_tensor(context: Context, call: ast.Call, func: ast.Attribute) -> str:
         return "it calls the `cuda` that a class inherits, whose callers have to move with it"
     if _owner(module, call) is not None:
         return "it stands in a method named `cuda`, whose callers have to move with it"
-    named = {name for name in context.project.cuda_methods if re.search(rf"\b{name}\b", module.source)}
+    named = {name for name in context.project.facts.cuda_methods if re.search(rf"\b{name}\b", module.source)}
     owners = {*named, *_own_classes(module)}
     if owners and not _from_torch(module, receiver):
         classes = ", ".join(sorted(owners))

@@ -99,7 +99,7 @@ def gather(
     where it is not to be read from disk. With `caching`, a run over many files takes from the cache
     what it knows. Raises UsageError and ConfigError.
     """
-    from tpuport import catalog, config, engine
+    from tpuport import catalog, config, engine, survey
     from tpuport.source.discover import discover, is_excluded
 
     settings = config.load(paths[0])
@@ -112,18 +112,16 @@ def gather(
     if given is None:
         found = discover(paths, settings.root, settings.exclude, force=force_exclude)
         cache = _cache(settings.root, len(found)) if caching else None
-        survey = engine.survey(found, settings.max_file_size, cache, jobs)
+        looked = survey.survey(found, settings.max_file_size, cache, jobs)
+        items, facts = looked.items, looked.facts
     else:
-        survey = engine.together([], [engine.look(given)])
+        items, facts = (), survey.look(given)
     task = engine.Task(
         rules=chosen,
         project=Project(
             min_torch=oldest.version,
             floor_source=oldest.source,
-            cuda_methods=survey.cuda_methods,
-            defers_cuda=survey.defers_cuda,
-            selects_device=survey.selects_device,
-            imported_names=survey.imported_names,
+            facts=facts,
         ),
         fix=fix,
         unsafe=unsafe,
@@ -138,7 +136,6 @@ def gather(
         time_limit=settings.time_limit,
         debug=debug,
     )
-    items = survey.items
     if given is not None and not (force_exclude and is_excluded(paths[0], settings.root, settings.exclude)):
         items = (engine.settle(paths[0], task, given),)
     return Tree(settings, known, items, task, _floor_notes(oldest, chosen), cache)

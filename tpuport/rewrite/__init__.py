@@ -125,10 +125,10 @@ def _width(source: str) -> int:
 def _apply(module: Module, project: Project, found: Sequence[Finding], width: int) -> str:
     edits: list[Edit] = list(dict.fromkeys(edit for finding in found for edit in finding.edits))
     hoisted = hoist.plan(module, project, edits)
-    renames = imports.plan(module, [edit for edit in edits if isinstance(edit, Rename)], project.imported_names)
+    renames = imports.plan(module, [edit for edit in edits if isinstance(edit, Rename)], project.facts.imported_names)
     text = apply(module.source, edits, hoisted, renames, imports.torch_name(module), width)
     after = _parsed(text)
-    unused = imports.newly_unused(module, after, project.imported_names)
+    unused = imports.newly_unused(module, after, project.facts.imported_names)
     if unused:
         text = drop_imports(text, unused)
         after = _parsed(text)

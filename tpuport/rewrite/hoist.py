@@ -169,7 +169,7 @@ class _Planner:
         for span, placeholder in unserved:
             functions = self._enclosing(span)
             groups.setdefault(functions[0] if functions else None, []).append((span, placeholder))
-        if len(groups) > 1 and not self.project.defers_cuda and self._torch_is_there():
+        if len(groups) > 1 and not self.project.facts.defers_cuda and self._torch_is_there():
             groups = {None: unserved}
         for function, members in groups.items():
             self._hoist(variable, function, members)
@@ -231,7 +231,7 @@ class _Planner:
             len(body),
         )
         imports = [i for i, s in enumerate(body[: min(first, stop)]) if _imports(s)]
-        if self.project.defers_cuda and first < len(body):
+        if self.project.facts.defers_cuda and first < len(body):
             return _whole(self.module, body[first]), False
         if imports:
             return _whole(self.module, body[imports[-1]]), True
