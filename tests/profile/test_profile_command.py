@@ -16,7 +16,7 @@ TRAIN = str(SCRIPTS / "train.py")
     [
         (("missing.py",), "missing.py can't be read: No such file or directory"),
         ((".",), ". is a directory"),
-        (("train.ipynb",), "train.ipynb is a notebook"),
+        (("train.ipynb",), "train.ipynb can't be read: No such file"),
         (("binary.py",), "it holds binary data"),
         ((TRAIN, "--steps", "0"), "0 is not in the range x>=1"),
         ((TRAIN, "--warmup", "0"), "0 is not in the range x>=1"),
@@ -27,7 +27,7 @@ TRAIN = str(SCRIPTS / "train.py")
         ((TRAIN, "--output", "occupied"), "is not empty"),
         ((TRAIN, "--output", "binary.py"), "can't be written"),
         ((TRAIN, "--output", "binary.py/below"), "can't be written"),
-        ((), "Missing argument 'SCRIPT'"),
+        ((), "nothing to profile was named"),
     ],
 )
 def test_wrong_usage_is_refused(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:

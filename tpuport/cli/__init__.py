@@ -12,3 +12,8 @@ def load(name: str) -> Callable[..., Any]:
     """The function of a command. Only the command that runs is imported: the others' needs are not its own."""
     function: Callable[..., Any] = getattr(import_module(f"tpuport.cli.{name}"), name)
     return function
+
+
+def command_class(name: str) -> type[Any] | None:
+    """The class `Command` of a command's module, for one that parses its arguments in a way of its own."""
+    return getattr(import_module(f"tpuport.cli.{name}"), "Command", None)

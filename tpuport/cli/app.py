@@ -9,7 +9,7 @@ import typer.core
 import typer.main
 
 from tpuport import __version__
-from tpuport.cli import COMMANDS, load
+from tpuport.cli import COMMANDS, command_class, load
 from tpuport.errors import ExitCode, TpuportError
 
 _OPTIONS: dict[str, Any] = {
@@ -32,7 +32,7 @@ class _Commands(typer.core.TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         single = typer.Typer(**_OPTIONS)
-        single.command(cmd_name)(load(cmd_name))
+        single.command(cmd_name, cls=command_class(cmd_name))(load(cmd_name))
         return typer.main.get_command(single)
 
 

@@ -2,12 +2,14 @@
 
 import os
 import shlex
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 from rich.console import Console
 
 from tpuport.cli.chips import CHIP_HELP, CompileWatch, chosen_chips
@@ -16,10 +18,14 @@ from tpuport.cli.report_formats import ReportFormat, print_report
 from tpuport.errors import ExitCode, UsageError
 from tpuport.profile.chips.specs import ChipName
 from tpuport.profile.engine import compile_for_chips, prepare_folder, report_on, run_session
+from tpuport.profile.locate import check_script, find_module
 from tpuport.profile.machine import choose_device
+from tpuport.profile.notebooks import SUFFIX
 from tpuport.profile.plan import Device, Mode, Plan, StepSource, default_modes
 from tpuport.profile.runner import ProcessExit
 
+_CLICK_ERROR: Any = typer.BadParameter.__base__
+"""Of the click that this typer brings with it: wrong usage of any kind."""
 _COUNTED_STEPS = 2
 _WARMUP_LIMIT = 50
 
@@ -36,11 +42,24 @@ class DeviceChoice(StrEnum):
 
 def profile(
     script: Annotated[
-        Path, typer.Argument(metavar="SCRIPT", help="The Python script to run; it is not changed.", show_default=False)
-    ],
+        str | None,
+        typer.Argument(
+            metavar="SCRIPT", help="The Python script or the notebook to run; it is not changed.", show_default=False
+        ),
+    ] = None,
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[-- ARG...]", help="The script's own arguments, after `--`.")
     ] = None,
+    module: Annotated[
+        str,
+        typer.Option(
+            "-m",
+            "--module",
+            metavar="MODULE",
+            help="Run this module, as `python -m` does, in place of a script.",
+            show_default=False,
+        ),
+    ] = "",
     device: Annotated[
         DeviceChoice,
         typer.Option(
@@ -75,6 +94,9 @@ def profile(
 ) -> None:
     """Run a script in eager, fused and compiled mode and report what each gains and where it loses.
 
+    SCRIPT may be a notebook: its cells run one after the other, without the lines that only IPython understands. With
+    -m MODULE a module runs instead, and all arguments are its own.
+
     Every mode runs in a process of its own. Steps are found without a change to the script: an optimizer's step(), or
     in a script without one the outermost call of a model. The script is stopped once enough steps are measured.
 
@@ -87,8 +109,9 @@ def profile(
     Exit codes: 0 measured, 1 a limit (--fail-on, budgets) is not kept, 2 wrong usage, 3 the script failed in eager mode
     or in all modes.
     """
-    thresholds = limits(fail_on, script)
-    plan = _plan(script, arguments or [], device, mode or [], steps, warmup, timeout, step_on, seed)
+    program = _program(script, arguments or [], module)
+    thresholds = limits(fail_on, program.file)
+    plan = _plan(program, device, mode or [], steps, warmup, timeout, step_on, seed)
     folder = (output or Path(f"tpuport-session-{datetime.now():%Y%m%d-%H%M%S}")).absolute()
     chips = chosen_chips(chip, plan)
     prepare_folder(folder)
@@ -108,9 +131,32 @@ def profile(
     enforce(thresholds, report, plan)
 
 
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """What is to run: `file` is absolute, `as_given` what reports call it."""
+
+    file: Path
+    as_given: str
+    arguments: tuple[str, ...]
+    module: str = ""
+
+
+def _program(script: str | None, arguments: list[str], module: str) -> _Program:
+    if module:
+        # With -m there is no script: what stands in its place is the first argument.
+        own = arguments if script is None else [script, *arguments]
+        return _Program(find_module(module, Path.cwd()), f"-m {module}", tuple(own), module)
+    if script is None:
+        raise UsageError(
+            "nothing to profile was named", hint="Type: tpuport profile SCRIPT, or tpuport profile -m MODULE"
+        )
+    path = Path(script)
+    check_script(path)
+    return _Program(path.absolute(), script, tuple(arguments))
+
+
 def _plan(
-    script: Path,
-    arguments: list[str],
+    program: _Program,
     device: DeviceChoice,
     modes: list[Mode],
     steps: int,
@@ -119,7 +165,6 @@ def _plan(
     step_source: StepSource,
     seed: int,
 ) -> Plan:
-    _check_script(script)
     chosen = choose_device(None if device is DeviceChoice.AUTO else Device(device.value))
     if not chosen.is_tpu and (unknown := [mode.value for mode in modes if mode.defers]):
         raise UsageError(
@@ -127,9 +172,9 @@ def _plan(
             hint="Use --device emulated-tpu, or the modes eager and compiled.",
         )
     return Plan(
-        script=str(script.absolute()),
-        script_as_given=str(script),
-        arguments=tuple(arguments),
+        script=str(program.file),
+        script_as_given=program.as_given,
+        arguments=program.arguments,
         directory=os.getcwd(),
         device=chosen,
         modes=tuple(dict.fromkeys(modes)) or default_modes(chosen),
@@ -140,29 +185,51 @@ def _plan(
         timeout_s=timeout_s,
         seed=seed,
         step_source=step_source,
+        module=program.module,
     )
-
-
-def _check_script(script: Path) -> None:
-    if script.is_dir():
-        raise UsageError(f"{script} is a directory", hint="Name the Python script to run.")
-    if script.suffix == ".ipynb":
-        raise UsageError(
-            f"{script} is a notebook, which cannot be profiled yet",
-            hint="Turn it into a script first: jupyter nbconvert --to script.",
-        )
-    try:
-        head = script.open("rb").read(4096)
-    except OSError as error:
-        raise UsageError(f"{script} can't be read: {error.strerror}", hint="Name the Python script to run.") from None
-    if b"\0" in head:
-        raise UsageError(f"{script} is not a Python script: it holds binary data")
 
 
 def _shown(folder: Path) -> str:
     """Return `folder` as it is best typed: relative where it is below the current directory, quoted where needed."""
     here = Path.cwd()
     return shlex.quote(str(folder.relative_to(here) if folder.is_relative_to(here) else folder))
+
+
+class Command(typer.core.TyperCommand):
+    """`tpuport profile`; an option that it does not have was meant for the script."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line.
+
+        Raises UsageError for an unknown option, with the command line that gives it to the script.
+        """
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except _CLICK_ERROR as error:
+            if not hasattr(error, "possibilities"):
+                raise
+            near = f"; did you mean {' or '.join(error.possibilities)}?" if error.possibilities else ""
+            known = {name for parameter in self.params for name in parameter.opts}
+            raise UsageError(
+                f"tpuport profile has no option {error.option_name}{near}",
+                hint=f"The script's own arguments come after `--`: {_separated(given, known)}",
+            ) from None
+
+
+def _separated(given: list[str], known: set[str]) -> str:
+    """Return the command line with the options that tpuport does not know, and their values, after `--`."""
+    command, own = ["tpuport", "profile"], list[str]()
+    end = given.index("--") if "--" in given else len(given)
+    head, tail = given[:end], given[end + 1 :]
+    target = command
+    for word in head:
+        if word.startswith("-"):
+            target = command if word.partition("=")[0] in known else own
+        target.append(word)
+    if not any(word == "-m" or word.endswith((".py", SUFFIX)) for word in command):
+        return "tpuport profile SCRIPT -- ARG..."
+    return shlex.join([*command, "--", *own, *tail])
 
 
 class _Watch:

@@ -146,7 +146,7 @@ def _profile(
     sys.excepthook = sys.__excepthook__
     del sys.path[len(sys.path) - 1 - sys.path[::-1].index(root)]
     with ScriptEnd(writer, prefixes):
-        run_script(plan)
+        run_script(plan, writer)
     if not steps.done and steps.calls and steps.optimizers:
         writer.write(
             Note("no-step", f"{steps.calls} model calls ran and an optimizer was built, but its step() never ran")

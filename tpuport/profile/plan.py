@@ -65,7 +65,7 @@ class Plan:
     script: str
     """Absolute path."""
     script_as_given: str
-    """What becomes sys.argv[0]."""
+    """How the command line names it: a path, which becomes sys.argv[0], or `-m MODULE`."""
     arguments: tuple[str, ...]
     directory: str
     """The working directory, absolute."""
@@ -79,6 +79,8 @@ class Plan:
     """Wall-clock limit of each mode, in seconds."""
     seed: int
     step_source: StepSource = StepSource.AUTO
+    module: str = ""
+    """Name of the module to run as `python -m` does, or empty."""
 
 
 @dataclass(frozen=True, slots=True)

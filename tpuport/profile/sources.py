@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tpuport.errors import UsageError
 from tpuport.profile.layout import read_json, write_json
+from tpuport.profile.notebooks import read_cells, split_cell
 
 _LIMIT = 2_000_000
 """Bytes of the largest file that is kept."""
@@ -45,9 +47,12 @@ class Sources:
 
 
 def _read(path: Path) -> str:
+    cell = split_cell(str(path))
     try:
+        if cell is not None:
+            return next((found.source for found in read_cells(Path(cell[0])) if found.number == cell[1]), "")
         if path.stat().st_size > _LIMIT:
             return ""
         return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+    except (OSError, UsageError):
         return ""

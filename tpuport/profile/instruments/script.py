@@ -1,22 +1,27 @@
 """Running the user's script as `__main__`, and saying how it ended."""
 
+import importlib.util
 import io
+import linecache
 import os
 import sys
 import traceback
 import types
 from collections.abc import Callable
+from importlib.abc import SourceLoader
 from pathlib import Path
 from types import TracebackType
 
 from tpuport.profile.frames import innermost_user_frame
 from tpuport.profile.instruments.compilation import python_stack
 from tpuport.profile.instruments.steps import EnoughSteps
+from tpuport.profile.notebooks import SUFFIX, cell_file, read_cells
 from tpuport.profile.plan import Plan
-from tpuport.profile.records import Ended, Frame, RecordWriter
+from tpuport.profile.records import Ended, Frame, Note, RecordWriter
 
 SCRIPT_BODY = "module"
 """What the script's own top level is called on a stack, instead of `<module>`."""
+_LEFT_OUT_SHOWN = 5
 _ERROR_LIMIT = 2_000
 """Characters of an exception's message that are kept: compilers put whole programs there."""
 
@@ -63,19 +68,72 @@ class ScriptEnd:
         return innermost_user_frame(stack, self._prefixes)
 
 
-def run_script(plan: Plan) -> None:
-    """Execute the script as `python SCRIPT ARG…` would: its names, arguments and import path are the same."""
-    path = Path(plan.script)
-    module = types.ModuleType("__main__")
-    module.__dict__.update(__file__=plan.script, __builtins__=__builtins__, __spec__=None)
+def run_script(plan: Plan, writer: RecordWriter) -> None:
+    """Execute what the plan names as Python or Jupyter would: names, arguments and import path are the same."""
+    if plan.module:
+        _run_module(plan)
+        return
+    module = _main_module(__file__=plan.script, __spec__=None)
     sys.argv = [plan.script_as_given, *plan.arguments]
-    sys.path.insert(0, str(path.parent))
-    sys.modules["__main__"] = module
+    sys.path.insert(0, str(Path(plan.script).parent))
+    if plan.script.endswith(SUFFIX):
+        _run_notebook(plan, writer, module)
+        return
     with io.open_code(plan.script) as file:
         source = file.read()
+    _execute(compile(source, plan.script, "exec", dont_inherit=True), module)
+
+
+def _run_module(plan: Plan) -> None:
+    sys.path.insert(0, plan.directory)
+    # As under `python -m`: packages above the module are imported with this in place of its file.
+    sys.argv = ["-m", *plan.arguments]
+    spec = importlib.util.find_spec(plan.module)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(f"{plan.module}.__main__")
+    if spec is None or not isinstance(spec.loader, SourceLoader):
+        raise ImportError(f"{plan.module} is not a module of Python source")
+    code = spec.loader.get_code(spec.name)
+    assert code is not None, spec.name
+    sys.argv[0] = str(spec.origin)
+    module = _main_module(
+        __file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader, __package__=spec.parent, __spec__=spec
+    )
+    _execute(code, module)
+
+
+def _run_notebook(plan: Plan, writer: RecordWriter, module: types.ModuleType) -> None:
+    del module.__dict__["__file__"]
+    module.__dict__["display"] = print
+    # Inside Jupyter figures go into the notebook, and no window waits to be closed.
+    os.environ.setdefault("MPLBACKEND", "agg")
+    cells = read_cells(Path(plan.script))
+    left_out = [(cell, item) for cell in cells for item in cell.left_out]
+    if left_out:
+        cell, item = left_out[0]
+        shown = ", ".join(f"`{item.text}`" for _, item in left_out[:_LEFT_OUT_SHOWN])
+        more = f" and {len(left_out) - _LEFT_OUT_SHOWN} more" if len(left_out) > _LEFT_OUT_SHOWN else ""
+        frame = Frame(cell_file(plan.script, cell.number), item.line, SCRIPT_BODY)
+        writer.write(
+            Note("left-out", f"lines of the notebook that only IPython runs were left out: {shown}{more}", frame)
+        )
+    for cell in cells:
+        name = cell_file(plan.script, cell.number)
+        # Whatever reads source text finds it here; without a time it is not looked for on disk.
+        linecache.cache[name] = (len(cell.python), None, cell.python.splitlines(keepends=True), name)
+        _execute(compile(cell.python, name, "exec", dont_inherit=True), module)
+
+
+def _main_module(**attributes: object) -> types.ModuleType:
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__builtins__=__builtins__, **attributes)
+    sys.modules["__main__"] = module
+    return module
+
+
+def _execute(code: types.CodeType, module: types.ModuleType) -> None:
     # torch_tpu leaves frames named `<…>` out of the stacks that it writes into programs.
-    code = compile(source, plan.script, "exec", dont_inherit=True).replace(co_name=SCRIPT_BODY)
-    exec(code, module.__dict__)
+    exec(code.replace(co_name=SCRIPT_BODY), module.__dict__)
 
 
 def watch_os_exit(writer: RecordWriter, prefixes: tuple[str, ...]) -> Callable[[int], None]:
