@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.docs import schemas
 from tpuport.profile.codec import encode
 from tpuport.profile.layout import SESSION, write_json
 from tpuport.profile.plan import Device, Mode, Plan
@@ -65,6 +66,8 @@ class Profiled:
 def profile(folder: Path, script: str | Path, *options: str, arguments: tuple[str, ...] = ()) -> Profiled:
     path = SCRIPTS / script
     result = tpuport("profile", path, "--json", "--output", folder / "session", *options, "--", *arguments, cwd=folder)
+    if result.out:
+        schemas.check("profile", result.document)
     return Profiled(result, folder / "session")
 
 

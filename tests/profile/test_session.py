@@ -57,8 +57,9 @@ def test_a_damaged_session_is_refused(tmp_path: Path, content: str) -> None:
 def test_a_session_of_another_version_is_refused(tmp_path: Path) -> None:
     folder = make_session(tmp_path / "s", {})
     rewrite_header(folder, version=99)
-    with pytest.raises(TpuportError, match="version 99; this tpuport reads version 1"):
+    with pytest.raises(TpuportError, match="version 99; this tpuport reads version 1") as raised:
         load(folder)
+    assert raised.value.hint == "A newer tpuport wrote it: update this one, or profile again."
 
 
 def test_a_session_with_a_wrong_field_is_refused(tmp_path: Path) -> None:

@@ -1,11 +1,38 @@
 """What the formats of lint and migrate share: a finding as a line, and as a JSON record."""
 
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from tpuport.engine import Report
 from tpuport.model import Finding, Outcome, Safety, Status
 from tpuport.output.style import SEVERITY, Line
+
+
+class Record(TypedDict):
+    """A finding; lines and columns count from 1, and the end is exclusive."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    code: str
+    rule: str
+    """Name of the rule."""
+    severity: str
+    message: str
+    fixable: bool
+    safety: str
+    """`safe`, `unsafe` or `manual`."""
+    reason: str
+    """Why there is no fix."""
+
+
+class Unread(TypedDict):
+    """A file that was skipped, or failed."""
+
+    file: str
+    reason: str
 
 
 def line(path: Path, finding: Finding) -> Line:
@@ -37,8 +64,8 @@ def unread(report: Report) -> list[Line]:
     ]
 
 
-def record(path: Path, finding: Finding) -> dict[str, Any]:
-    """The JSON form of a finding; lines and columns count from 1, and the end is exclusive."""
+def record(path: Path, finding: Finding) -> Record:
+    """The JSON form of a finding."""
     return {
         "file": str(path),
         "line": finding.span.line,
@@ -55,6 +82,6 @@ def record(path: Path, finding: Finding) -> dict[str, Any]:
     }
 
 
-def records(outcomes: tuple[Outcome, ...]) -> list[dict[str, str]]:
+def records(outcomes: tuple[Outcome, ...]) -> list[Unread]:
     """The JSON form of skipped or failed files."""
     return [{"file": str(outcome.path), "reason": outcome.reason} for outcome in outcomes]

@@ -127,9 +127,12 @@ def load(folder: Path) -> Session:
         raise TpuportError(f"{path} cannot be read: {error}", hint="Profile again to get a new session.") from None
     found = data.get("version") if isinstance(data, dict) else None
     if found != VERSION:
+        newer = isinstance(found, int) and found > VERSION
         raise TpuportError(
             f"{path} has version {found!r}; this tpuport reads version {VERSION}",
-            hint="Render it with the tpuport that wrote it, or profile again.",
+            hint="A newer tpuport wrote it: update this one, or profile again."
+            if newer
+            else "Render it with the tpuport that wrote it, or profile again.",
         )
     try:
         header = decode(SessionHeader, data)
