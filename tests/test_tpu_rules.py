@@ -2,7 +2,8 @@
 
 import pytest
 
-from tpuport import catalog, survey
+from tpuport import catalog
+from tpuport.kinds import python
 from tpuport.match import findings
 from tpuport.model import Project
 
@@ -18,7 +19,7 @@ def found(source: str) -> list[tuple[str, str, int]]:
     result = [
         (f.code, str(f.severity), f.span.line) for f in findings(source, Project("2.11"), RULES) if f.code > "TP9"
     ]
-    assert survey.is_candidate(source.encode()) or not result
+    assert python.is_candidate(source.encode()) or not result
     return result
 
 

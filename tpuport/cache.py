@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tpuport
+from tpuport import kinds
 from tpuport.catalog import rules_directory
-from tpuport.model import Facts, Finding, Outcome, Project, Rule, Status
+from tpuport.kinds import Look
+from tpuport.model import Finding, Outcome, Project, Rule, Status
 from tpuport.source.text import digest
 
 _RUNS = 4
@@ -46,9 +48,9 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True)
 class _Content:
-    """What a cache file holds: facts by digest, None for a text with nothing to match; and entries by kind of run."""
+    """What a cache file holds: looks by digest, None for a text that tells nothing; and entries by kind of run."""
 
-    facts: dict[bytes, Facts | None] = field(default_factory=dict)
+    looks: dict[bytes, Look | None] = field(default_factory=dict)
     runs: dict[bytes, dict[bytes, Entry]] = field(default_factory=dict)
 
 
@@ -67,25 +69,25 @@ class Cache:
         """Say what kind of run this is: entries of others do not count."""
         self._run = digest(repr((sorted(map(repr, rules)), project)).encode(errors="surrogatepass"))
 
-    def known_facts(self, path: Path, raw: bytes) -> tuple[bool, Facts | None]:
-        """Whether the text is known, and its facts; None for one with nothing to match."""
-        key = digest(raw)
+    def known_look(self, path: Path, raw: bytes) -> tuple[bool, Look | None]:
+        """Whether the text is known, and what a look at it told."""
+        key = kinds.digest(path, raw)
         self.meet(path, key)
-        return key in self._content.facts, self._content.facts.get(key)
+        return key in self._content.looks, self._content.looks.get(key)
 
     @property
     def is_new(self) -> bool:
         """Whether it knows no text yet."""
-        return not self._content.facts
+        return not self._content.looks
 
     def meet(self, path: Path, key: bytes) -> None:
         """Take note of the text, by its digest, that a file of the run holds."""
         self._of[path] = key
         self._met.add(key)
 
-    def add_facts(self, path: Path, facts: Facts | None) -> None:
-        """Remember the facts of the text that a file was met with."""
-        self._new.facts[self._of[path]] = facts
+    def add_look(self, path: Path, look: Look | None) -> None:
+        """Remember what a look at the text told that a file was met with."""
+        self._new.looks[self._of[path]] = look
 
     def outcome(self, path: Path, without: frozenset[str]) -> Outcome | None:
         """What the text came to before with the rules of this run, less `without`; None if that is not known."""
@@ -101,18 +103,18 @@ class Cache:
 
     def save(self) -> None:
         """Write what is new, beside what the file holds by now. A cache that can't be written is no failure."""
-        if not self._new.facts and not self._new.runs:
+        if not self._new.looks and not self._new.runs:
             with contextlib.suppress(OSError):
                 os.utime(self._file)
             return
         content = _read(self._file)
-        content.facts = self._trimmed({**content.facts, **self._new.facts})
+        content.looks = self._trimmed({**content.looks, **self._new.looks})
         for run, entries in self._new.runs.items():
             content.runs[run] = self._trimmed({**content.runs.pop(run, {}), **entries})
         while len(content.runs) > _RUNS:
             content.runs.pop(next(iter(content.runs)))
         with contextlib.suppress(OSError):
-            _write(self._file, pickle.dumps((content.facts, content.runs), protocol=5))
+            _write(self._file, pickle.dumps((content.looks, content.runs), protocol=5))
             _tidy(self._file.parent)
 
     def _trimmed(self, entries: dict[bytes, Any]) -> dict[bytes, Any]:
@@ -154,7 +156,7 @@ def _state() -> bytes:
     return digest(repr((tpuport.__version__, platform.python_version(), sys.implementation.name, stats)).encode())
 
 
-_MODULES = ("tpuport.model", __name__)
+_MODULES = ("tpuport.model", "tpuport.kinds", __name__)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -180,9 +182,9 @@ def _member(owner: Any, name: str) -> Enum:
 def _read(file: Path) -> _Content:
     try:
         with file.open("rb") as stream:
-            facts, runs = _Unpickler(stream).load()
-        if isinstance(facts, dict) and isinstance(runs, dict):
-            return _Content(facts, runs)
+            looks, runs = _Unpickler(stream).load()
+        if isinstance(looks, dict) and isinstance(runs, dict):
+            return _Content(looks, runs)
     except FileNotFoundError:
         pass
     except Exception:  # noqa: BLE001 - whatever is wrong with the file, it is as if there were none

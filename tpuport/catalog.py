@@ -7,12 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tpuport import kinds
 from tpuport.errors import ConfigError
 from tpuport.model import Effort, Example, Mapping, Rule, Safety, Severity
 from tpuport.nearest import did_you_mean
 
 REQUIRED = ("code", "name", "area", "severity", "safety", "message", "why", "reference")
-OPTIONAL = ("min_torch", "map", "check", "effort", "comments", "examples")
+OPTIONAL = ("min_torch", "map", "check", "effort", "files", "comments", "examples")
 """A rule with `comments` is about tpuport's own comments: `tpuport.suppress` makes its findings."""
 
 MAP_KEYS = ("names", "guard", "otherwise", "drop_arguments", "positional", "set_arguments")
@@ -52,6 +53,14 @@ def _mapping(table: dict[str, Any], where: str) -> Mapping:
     )
 
 
+def _kinds(named: Sequence[str], where: str) -> tuple[str, ...]:
+    valid = kinds.names()
+    for kind in named:
+        if kind not in valid:
+            raise ConfigError(f"{where}: there is no kind {kind!r}", hint=f"valid: {', '.join(valid)}")
+    return tuple(named)
+
+
 EXAMPLES = "\n[[examples]]"
 """Where a rule's examples begin. They come last, so that a run that shows none does not parse them either."""
 
@@ -83,6 +92,7 @@ def _rule(path: Path, examples: bool) -> Rule:
             mapping=_mapping(table["map"], str(path)) if "map" in table else None,
             check=table.get("check", ""),
             effort=Effort(table.get("effort", Effort.LOW)),
+            files=_kinds(table.get("files", [kinds.PYTHON]), f"{path}: files"),
             examples=tuple(
                 Example(
                     before=example["before"],
@@ -91,6 +101,7 @@ def _rule(path: Path, examples: bool) -> Rule:
                     min_torch=example.get("min_torch", ""),
                     unsafe=example.get("unsafe", False),
                     run=example.get("run", ""),
+                    file=example.get("file", "example.py"),
                 )
                 for example in table.get("examples", ())
             ),

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from tpuport import workers
+from tpuport import kinds, workers
 from tpuport.baseline import Entry
 from tpuport.errors import TpuportError
 from tpuport.model import Finding, Outcome, Project, Rule, Safety, Status
@@ -158,22 +158,21 @@ def settle(path: Path, task: Task, raw: bytes | None = None) -> Outcome:
 
 def _settle(path: Path, task: Task, raw: bytes | None) -> Outcome:
     try:
-        from tpuport import match  # only once there is a file to match
-
         content = text.read_bytes(path, task.max_size) if raw is None else raw
         source = text.decode(content, path).text
         rules = _rules_for(path, task)
-        everything = match.findings(source, task.project, rules)
+        handler = kinds.handler_of(path)
+        everything = handler.findings(source, task.project, rules)
         findings = tuple(finding for finding in everything if finding.ignored is None)
         ignored = tuple(finding for finding in everything if finding.ignored is not None)
         if not task.fix or not any(_applies(finding, task) for finding in findings):
             status = Status.FINDINGS if findings else Status.UNCHANGED
-            return Outcome(path, status, findings=findings, ignored=ignored, digest=text.digest(content))
-        from tpuport.rewrite import rewrite  # libcst, which lint and files without a fix do without
-
-        done = rewrite(source, task.project, rules, unsafe=task.unsafe, line_length=task.line_length)
+            return Outcome(path, status, findings=findings, ignored=ignored, digest=kinds.digest(path, content))
+        done = handler.rewrite(source, task.project, rules, unsafe=task.unsafe, line_length=task.line_length)
     except text.Unreadable as error:
         return error.outcome
+    except kinds.Unparsed as error:
+        return Outcome(path, Status.SKIPPED, str(error), line=error.line)
     except SyntaxError as error:
         reason = f"syntax error, line {error.lineno or '?'}: {error.msg}"
         return Outcome(path, Status.FAILED, reason, line=error.lineno or 0)

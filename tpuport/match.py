@@ -9,8 +9,10 @@ from tpuport import catalog, suppress
 from tpuport.analysis.module import Module
 from tpuport.analysis.places import Scopes
 from tpuport.draft import Context, Draft, Role
+from tpuport.fixes import whole_chains
+from tpuport.kinds import PYTHON
 from tpuport.mapping import CUDA_THERE, Table
-from tpuport.model import Finding, Project, Replace, Rule, Safety
+from tpuport.model import Finding, Project, Replace, Rule
 from tpuport.settle import settle
 
 Check = Callable[[Context, Rule], Iterator[Draft]]
@@ -94,7 +96,7 @@ def _match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module
     context = Context(module, project)
     everything = {rule.code: rule for rule in (*catalog.load().rules, *rules)}
     by_name = {rule.name: rule for rule in everything.values()}
-    drafts = list(_drafts(context, list(everything.values())))
+    drafts = list(_drafts(context, [rule for rule in everything.values() if PYTHON in rule.files]))
     drafts.extend(_unclaimed(context, drafts, by_name[NAMESPACE]))
     drafts = _outside_guards(context, drafts)
     found = []
@@ -102,18 +104,10 @@ def _match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module
         found = settle(context, drafts, by_name[AVAILABILITY], by_name[COMPARISON])
     if suppress.may_apply(source):
         found = suppress.apply(source, found, by_name)
-    selected = {rule.code for rule in rules}
-    held = {f.chain: f for f in found if f.edits and f.chain is not None and f.code not in selected}
-    held |= {f.chain: f for f in found if f.edits and f.chain is not None and f.ignored is not None}
     scopes = Scopes(module)
     return module, [
-        replace(
-            _held_back(finding, held[finding.chain]) if finding.chain in held and finding.edits else finding,
-            scope=scopes.around(finding.span),
-            line_text=module.lines[finding.span.line - 1],
-        )
-        for finding in found
-        if finding.code in selected
+        replace(finding, scope=scopes.around(finding.span), line_text=module.lines[finding.span.line - 1])
+        for finding in whole_chains(found, frozenset(rule.code for rule in rules))
     ]
 
 
@@ -127,10 +121,3 @@ def _may_test_cuda(module: Module) -> bool:
         or any(node.attr in _ASKED for node in module.of_type(ast.Attribute))
         or any(node.id in _ASKED for node in module.of_type(ast.Name))
     )
-
-
-def _held_back(finding: Finding, by: Finding) -> Finding:
-    reason = "it can only move together with a finding of a rule that is not selected"
-    if by.ignored is not None:
-        reason = f"it can only move together with line {by.span.line}, which a comment keeps as it is"
-    return replace(finding, edits=(), safety=Safety.MANUAL, reason=reason)

@@ -122,6 +122,14 @@ class InsertBefore:
     code: str
 
 
+@dataclass(frozen=True, slots=True)
+class ReplaceText:
+    """Put `text` in the place of the characters at `span`: for files that are no Python."""
+
+    span: Span
+    text: str
+
+
 Edit = (
     Rename
     | Replace
@@ -132,6 +140,7 @@ Edit = (
     | GuardStatement
     | RemoveStatement
     | InsertBefore
+    | ReplaceText
 )
 
 
@@ -226,6 +235,8 @@ class Example:
     min_torch: str = ""
     unsafe: bool = False
     run: str = ""
+    file: str = "example.py"
+    """The name of the file that it stands in, which says of what kind it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +271,8 @@ class Rule:
     mapping: Mapping | None = None
     check: str = ""
     effort: Effort = Effort.LOW
+    files: tuple[str, ...] = ("python",)
+    """The kinds of file that it is for; see `tpuport.kinds`."""
     examples: tuple[Example, ...] = ()
 
     @property
@@ -281,6 +294,8 @@ class Facts:
     """Whether the current CUDA device is changed: then `cuda:0` and `cuda` may differ."""
     imported_names: tuple[str, ...] = ()
     """Names of torch.cuda that files of the run import from one another: what they mean there must not change."""
+    uses_torch: bool = False
+    """Whether any file speaks of torch: without that, what other files say of GPUs is no business of a port."""
 
 
 @dataclass(frozen=True, slots=True)

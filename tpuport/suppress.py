@@ -11,7 +11,7 @@ In brackets stand codes, prefixes of codes, or names of rules, separated by comm
 import io
 import re
 import tokenize
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tpuport.model import Finding, Rule, Safety, Span
@@ -58,9 +58,17 @@ def may_apply(source: str) -> bool:
     return "tpuport" in source and _MARK.search(source) is not None
 
 
-def apply(source: str, found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[Finding]:
-    """`found` with the ignored ones marked, and findings about the comments; `rules` are all rules by name."""
-    comments = _Comments(source, rules)
+def apply(
+    source: str,
+    found: Sequence[Finding],
+    rules: Mapping[str, Rule],
+    statements: Sequence[tuple[int, int]] | None = None,
+) -> list[Finding]:
+    """`found` with the ignored ones marked, and findings about the comments; `rules` are all rules by name.
+
+    `statements` are the first and last line of each statement of a text that is no Python.
+    """
+    comments = _Comments(_places(source) if statements is None else _places_by_line(source, statements), rules)
     marked = [comments.mark(finding) for finding in found]
     return sorted([*marked, *comments.findings()], key=lambda finding: (finding.span, finding.code))
 
@@ -68,12 +76,12 @@ def apply(source: str, found: Sequence[Finding], rules: Mapping[str, Rule]) -> l
 class _Comments:
     """The tpuport comments of one source text."""
 
-    def __init__(self, source: str, rules: Mapping[str, Rule]) -> None:
+    def __init__(self, places: Iterable["_Place"], rules: Mapping[str, Rule]) -> None:
         self._rules = rules
         self._ignores: list[_Ignore] = []
         self._open: list[_Ignore] = []
         self._findings: list[Finding] = []
-        for place in _places(source):
+        for place in places:
             self._read(place)
 
     def mark(self, finding: Finding) -> Finding:
@@ -168,6 +176,22 @@ def _places(source: str) -> Iterator[_Place]:
         elif token.type not in _NO_CODE:
             statement.append(token)
     yield from _settled(waiting, inside, statement, None)
+
+
+def _places_by_line(source: str, statements: Sequence[tuple[int, int]]) -> Iterator[_Place]:
+    """As `_places`, in a text where `#` begins a comment: on a line of its own it is about the statement below."""
+    for number, line in enumerate(source.split("\n"), 1):
+        mark = _MARK.search(line)
+        if mark is None:
+            continue
+        alone = line.lstrip().startswith("#")
+        fitting = (own for own in statements if (own[0] > number if alone else own[0] <= number <= own[1]))
+        yield _Place(
+            line[mark.start() :],
+            mark.end() - mark.start(),
+            Span(number, mark.start(), number, len(line.rstrip())),
+            next(fitting, (number, number)),
+        )
 
 
 def _settled(

@@ -5,126 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from tpuport import workers
+from tpuport import kinds, workers
+from tpuport.kinds import Look
 from tpuport.model import Facts, Outcome, Status
-from tpuport.source import project, text
+from tpuport.source import text
 
 if TYPE_CHECKING:
     from tpuport.cache import Cache
-
-CANDIDATE = (
-    b"cuda",
-    b"CUDA",
-    b"Cuda",
-    b"nccl",
-    b"NCCL",
-    b"cudnn",
-    b"autocast",
-    b"GradScaler",
-    b"DataParallel",
-    b"torch.load",
-    b"pin_memory",
-    b".half(",
-    b"apex",
-    b"triton",
-    b"nvtx",
-    b"torch.compile",
-    b"inductor",
-    b"max-autotune",
-    b"reduce-overhead",
-    b"record_stream",
-    b"sdpa_kernel",
-    b"dist.reduce",
-    b"distributed.reduce",
-    b"distributed.run",
-    b"distributed.launch",
-    b"torch.multiprocessing",
-    b"init_process_group",
-    b"torch.tpu",
-    b'"tpu',
-    b"'tpu",
-    b".weight = ",
-    b"xformers",
-    b"flash_attn",
-    b"bitsandbytes",
-    b"transformer_engine",
-    b"deepspeed",
-    b"tensorrt",
-    b"pynvml",
-    b"cupy",
-    b"amp_C",
-)
-"""A file without any of these bytes holds nothing that a rule could match, and is not parsed.
-
-Plain strings, each searched for on its own: an alternation of them in one regex is six times slower.
-"""
-
-TORCH_CANDIDATE = (
-    b".backward(",
-    b"DataLoader(",
-    b"float64",
-    b"double",
-    b"complex128",
-    b".conj(",
-    b".mH",
-    b".adjoint(",
-    b"nonzero",
-    b"argwhere",
-    b"masked_select",
-    b"torch.unique",
-    b"torch.where(",
-    b"copysign",
-    b"logaddexp",
-    b"nansum",
-    b"median",
-    b"kthvalue",
-    b"std_mean",
-    b".i0(",
-    b"sinc(",
-    b"hypot(",
-    b"cross(",
-    b"torch.mode(",
-    b"histogram(",
-    b"logspace",
-    b"poisson(",
-    b"renorm",
-    b"det(",
-    b"matrix_exp",
-    b"linalg.",
-    b"cholesky",
-    b"RReLU",
-    b"rrelu",
-    b"quantize_per",
-    b"bessel_j0",
-    b"zeta(",
-    b"distributions",
-    b"mish(",
-    b"Mish(",
-    b"smooth_l1",
-    b"SmoothL1",
-    b"huber",
-    b"Huber",
-    b"margin_loss",
-    b"MarginLoss",
-    b"sparse.softmax",
-    b"unpool2d",
-    b"Unpool2d",
-    b"max_pool2d",
-    b"MaxPool2d",
-    b"weight_norm",
-    b"interpolate(",
-    b"log_normal_",
-    b"geometric_",
-    b"cauchy_",
-    b"to_sparse",
-    b"to_mkldnn",
-    b"def forward(",
-    b"Embedding(",
-    b"index_select(",
-    b"torch.tensor([",
-    b"one_hot(",
-)
-"""As CANDIDATE, for the rules about what a TPU does with torch's own operators: only beside the word `torch`."""
 
 WORTH_SURVEYORS = 400
 """Below so many files to look at, starting worker processes takes longer than they save."""
@@ -161,50 +48,32 @@ def survey(
                 items.append(item)
                 continue
             own = next(looked) if looked is not None else _look_at(item, max_size, cache)
-            if own is None:
-                items.append(Outcome(item, Status.UNCHANGED))
-            elif isinstance(own, Outcome):
+            if isinstance(own, Outcome):
                 items.append(own)
-            else:
-                items.append(item)
-                facts.append(own)
+                continue
+            items.append(item if own is not None and own.matches else Outcome(item, Status.UNCHANGED))
+            if own is not None:
+                facts.append(own.facts)
     return Survey(tuple(items), together(facts))
 
 
-_Looked: TypeAlias = "Facts | Outcome | None"
-"""What one file says about the run, or how it ended; None if it holds nothing to match."""
+_Looked: TypeAlias = "Look | Outcome | None"
+"""What one file tells, or how it ended; None if it holds nothing to match and nothing to tell."""
 
 
 def _look_at(path: Path, max_size: int, cache: "Cache | None") -> _Looked:
     try:
         raw = text.read_bytes(path, max_size)
         if cache is not None:
-            known, facts = cache.known_facts(path, raw)
+            known, look = cache.known_look(path, raw)
             if known:
-                return facts
-        facts = _facts(path, raw)
+                return look
+        look = kinds.handler_of(path).look(path, raw)
     except text.Unreadable as error:
         return error.outcome
     if cache is not None:
-        cache.add_facts(path, facts)
-    return facts
-
-
-def _facts(path: Path, raw: bytes, selection: bool = True) -> Facts | None:
-    if is_candidate(raw):
-        return look(raw, selection)
-    text.decode(raw, path)
-    return None
-
-
-def look(raw: bytes, selection: bool = True) -> Facts:
-    """What one file's bytes say about the run; without `selection`, nothing about the current device."""
-    return Facts(
-        tuple(project.cuda_methods(raw)),
-        project.defers_cuda(raw),
-        selection and project.selects_device(raw),
-        tuple(project.imported_names(raw)),
-    )
+        cache.add_look(path, look)
+    return look
 
 
 def _look_in_workers(paths: Sequence[Path], max_size: int, cache: "Cache | None", number: int) -> list[_Looked]:
@@ -222,7 +91,7 @@ def _look_in_workers(paths: Sequence[Path], max_size: int, cache: "Cache | None"
                     if cache is not None and key:
                         cache.meet(path, key)
                         if not isinstance(own, Outcome):
-                            cache.add_facts(path, own)
+                            cache.add_look(path, own)
                     looked.append(own)
     except BrokenProcessPool:
         looked += [_look_at(path, max_size, cache) for path in paths[len(looked) :]]
@@ -239,13 +108,22 @@ def _look_at_chunk(paths: Sequence[Path], max_size: int, caching: bool) -> list[
             own: _Looked
             try:
                 raw = text.read_bytes(path, max_size)
-                key = text.digest(raw) if caching else b""
-                own = _facts(path, raw, selection=caching or not selects)
+                key = kinds.digest(path, raw) if caching else b""
+                own = kinds.handler_of(path).look(path, raw, selection=caching or not selects)
             except text.Unreadable as error:
                 own = error.outcome
-            selects = selects or (isinstance(own, Facts) and own.selects_device)
+            selects = selects or (isinstance(own, Look) and own.facts.selects_device)
             found.append((key, own))
     return found
+
+
+def facts_of(path: Path, raw: bytes) -> Facts:
+    """What a run over one text knows, which is the content of `path` or is to become it."""
+    try:
+        look = kinds.handler_of(path).look(path, raw)
+    except text.Unreadable:
+        return Facts()  # its outcome will say so
+    return look.facts if look else Facts()
 
 
 def together(facts: Sequence[Facts]) -> Facts:
@@ -255,9 +133,5 @@ def together(facts: Sequence[Facts]) -> Facts:
         any(fact.defers_cuda for fact in facts),
         any(fact.selects_device for fact in facts),
         tuple(sorted({name for fact in facts for name in fact.imported_names})),
+        any(fact.uses_torch for fact in facts),
     )
-
-
-def is_candidate(raw: bytes) -> bool:
-    """Whether a file with these bytes has to be parsed."""
-    return any(word in raw for word in CANDIDATE) or (b"torch" in raw and any(word in raw for word in TORCH_CANDIDATE))

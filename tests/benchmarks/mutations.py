@@ -155,7 +155,7 @@ def cases(count: int, seed: int) -> Iterator[tuple[str, bytes]]:
 
 def settled(name: str, raw: bytes) -> Outcome:
     """What lint makes of one text: the look at its bytes that each run begins with, then the search for findings."""
-    survey.look(raw)
+    survey.facts_of(Path(f"{name}.py"), raw)
     task = engine.Task(catalog.load().rules, Project("2.11"), time_limit=TIME_LIMIT)
     return engine.settle(Path(f"{name}.py"), task, raw)
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.lint.conftest import Lint
 from tpuport import cache, engine, survey
+from tpuport.kinds import python
 from tpuport.model import Severity
 
 COUNT = 60
@@ -196,7 +197,7 @@ def test_what_workers_survey_is_known_later(
     first = lint(str(many), "--jobs", "2")
     settled.clear()
     looked: list[bytes] = []
-    monkeypatch.setattr(survey, "is_candidate", looked.append)
+    monkeypatch.setattr(python, "is_candidate", looked.append)
     assert lint(str(many), "--jobs", "1") == first
     assert (settled, looked) == ([], [])
 

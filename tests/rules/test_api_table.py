@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tpuport import catalog
+from tpuport.kinds.python import CANDIDATE
 from tpuport.match import NAMESPACE, findings
 from tpuport.model import Finding, Project, Severity
 from tpuport.rewrite import rewrite
-from tpuport.survey import CANDIDATE
 
 RULES = catalog.load().rules
 NEWEST = "2.13"

@@ -1,11 +1,11 @@
 """Every example of every rule: the exact output, which compiles and which a second run leaves alone."""
 
+from pathlib import Path
+
 import pytest
 
-from tpuport import catalog
-from tpuport.match import findings
-from tpuport.model import Example, Project, Rule
-from tpuport.rewrite import rewrite
+from tpuport import catalog, kinds
+from tpuport.model import Example, Facts, Project, Rule
 
 RULES = catalog.load(examples=True).rules
 NEWEST = "2.11"
@@ -21,27 +21,38 @@ def examples(changed: bool) -> list[pytest.ParameterSet]:  # type: ignore[name-d
 
 
 def project(example: Example) -> Project:
-    return Project(min_torch=example.min_torch or NEWEST)
+    return Project(min_torch=example.min_torch or NEWEST, facts=Facts(uses_torch=True))
+
+
+def rewritten(example: Example, text: str, *, unsafe: bool) -> str:
+    handler = kinds.handler_of(Path(example.file))
+    return handler.rewrite(text, project(example), RULES, unsafe=unsafe, line_length=None).text
+
+
+def test_an_example_stands_in_a_file_that_its_rule_is_for() -> None:
+    for rule in RULES:
+        assert {kinds.of(example.file) for example in rule.examples} <= set(rule.files), rule.name
 
 
 @pytest.mark.parametrize(("rule", "example"), examples(changed=True))
 def test_example_becomes_its_after(rule: Rule, example: Example) -> None:
-    found = findings(example.before, project(example), RULES)
+    found = kinds.handler_of(Path(example.file)).findings(example.before, project(example), RULES)
     assert rule.code in {finding.code for finding in found}
-    assert rewrite(example.before, project(example), RULES, unsafe=example.unsafe).text == example.after
+    assert rewritten(example, example.before, unsafe=example.unsafe) == example.after
 
 
 @pytest.mark.parametrize(("rule", "example"), examples(changed=True))
 def test_result_compiles_and_stays(rule: Rule, example: Example) -> None:
     assert example.after is not None
-    compile(example.after, rule.name, "exec")
-    assert rewrite(example.after, project(example), RULES, unsafe=True).text == example.after
+    if kinds.of(example.file) == kinds.PYTHON:
+        compile(example.after, rule.name, "exec")
+    assert rewritten(example, example.after, unsafe=True) == example.after
 
 
 @pytest.mark.parametrize(("rule", "example"), examples(changed=False))
 def test_example_stays_unchanged(rule: Rule, example: Example) -> None:
     assert rule.examples
-    assert rewrite(example.before, project(example), RULES, unsafe=True).text == example.before
+    assert rewritten(example, example.before, unsafe=True) == example.before
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)

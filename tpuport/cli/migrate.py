@@ -104,7 +104,7 @@ def migrate(
 
 def _annotated(outcome: Outcome, max_size: int) -> Outcome:
     """The outcome with comments in its new text; a file with findings and no fix is changed by them alone."""
-    from tpuport.annotate import annotate
+    from tpuport import kinds
     from tpuport.source import positions, text
 
     if outcome.status not in (Status.CHANGED, Status.FINDINGS):
@@ -114,7 +114,7 @@ def _annotated(outcome: Outcome, max_size: int) -> Outcome:
     except text.Unreadable as error:
         return error.outcome
     new = outcome.new if outcome.status is Status.CHANGED else old
-    commented = annotate(new, positions.moved(outcome.findings, old, new))
+    commented = kinds.handler_of(outcome.path).annotate(new, positions.moved(outcome.findings, old, new))
     return outcome if commented == new else replace(outcome, status=Status.CHANGED, old=old, new=commented)
 
 

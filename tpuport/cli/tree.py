@@ -115,7 +115,7 @@ def gather(
         looked = survey.survey(found, settings.max_file_size, cache, jobs)
         items, facts = looked.items, looked.facts
     else:
-        items, facts = (), survey.look(given)
+        items, facts = (), survey.facts_of(paths[0], given)
     task = engine.Task(
         rules=chosen,
         project=Project(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from tpuport import kinds
 from tpuport.model import Example, Rule, Safety
 from tpuport.output.style import Sheet
 
@@ -10,6 +11,10 @@ _FIX = {
     Safety.UNSAFE: "unsafe: numbers or behaviour on CUDA may change; applied only with `--unsafe`",
     Safety.MANUAL: "none: a person has to act",
 }
+
+
+_LANGUAGE = {"requirements": "text", "configuration": "ini"}
+"""What a kind of file is called where it is highlighted, if that is not the kind's own name."""
 
 
 def render_list(rules: Sequence[Rule], sheet: Sheet) -> None:
@@ -57,10 +62,12 @@ def _example(example: Example) -> Iterator[str]:
     notes = "; ".join(filter(None, (example.note, *conditions)))
     said = f" ({notes})" if notes else ""
     if example.after is None:
-        yield from ("", f"Stays as it is{said}:", "", *_code(example.before))
+        yield from ("", f"Stays as it is{said}:", "", *_code(example, example.before))
     else:
-        yield from ("", f"Before{said}:", "", *_code(example.before), "", "After:", "", *_code(example.after))
+        yield from ("", f"Before{said}:", "", *_code(example, example.before))
+        yield from ("", "After:", "", *_code(example, example.after))
 
 
-def _code(code: str) -> Iterator[str]:
-    yield from ("```python", *code.strip("\n").split("\n"), "```")
+def _code(example: Example, code: str) -> Iterator[str]:
+    kind = kinds.of(example.file)
+    yield from (f"```{_LANGUAGE.get(kind, kind)}", *code.strip("\n").split("\n"), "```")

@@ -5,10 +5,11 @@ import io
 import tokenize
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpuport.analysis.module import Module
 from tpuport.errors import TpuportError
+from tpuport.fixes import Rewritten, applicable
 from tpuport.match import match
 from tpuport.model import Edit, Finding, Project, Rename, Rule, Safety
 from tpuport.rewrite import hoist, imports
@@ -19,15 +20,6 @@ ROUNDS = 4
 """How often the rewritten text is matched again; real files need one round and a look."""
 
 DEFAULT_WIDTH = 88
-
-
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """A migrated text: the findings that were fixed and those that remain, with spans in the old text."""
-
-    text: str
-    fixed: tuple[Finding, ...]
-    remaining: tuple[Finding, ...]
 
 
 def rewrite(
@@ -104,16 +96,6 @@ def _rewrite_all(source: str, project: Project, rules: Sequence[Rule], unsafe: b
         raise TpuportError(f"the rewrite does not settle: lines {lines} of the result would be changed again")
     kept = [finding for finding in found if finding not in chosen]
     return Rewritten(text, tuple(chosen), tuple(kept))
-
-
-def applicable(found: Sequence[Finding], unsafe: bool) -> list[Finding]:
-    """The findings whose edits may be applied, with their whole chains."""
-    held = {f.chain for f in found if f.edits and f.safety is Safety.UNSAFE and not unsafe and f.chain is not None}
-    return [
-        finding
-        for finding in found
-        if finding.edits and finding.chain not in held and (unsafe or finding.safety is Safety.SAFE)
-    ]
 
 
 def _width(source: str) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from tpuport import kinds
 from tpuport.errors import UsageError
 from tpuport.model import Outcome, Status
 from tpuport.source.git import find_top
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 Ignores: TypeAlias = "list[tuple[str, GitIgnoreSpec]]"
 
-PYTHON = (".py", ".pyi")
 NOT_MIGRATED = {
     ".ipynb": "notebooks are not migrated yet",
     ".cu": "CUDA kernel source: it has to be replaced by PyTorch operators or a Pallas kernel by hand",
@@ -208,7 +208,7 @@ class _Walk:
         suffix = os.path.splitext(entry.name)[1]
         is_link = entry.is_symlink()
         is_directory = os.path.isdir(entry.path) if is_link else entry.is_dir()
-        if not is_directory and suffix not in PYTHON and suffix not in NOT_MIGRATED:
+        if not is_directory and not kinds.of(entry.path) and suffix not in NOT_MIGRATED:
             return
         own_path = os.path.join(real, entry.name)
         if is_directory and entry.name in EXCLUDED:

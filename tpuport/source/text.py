@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 from io import BytesIO
 from pathlib import Path
 
+from tpuport import kinds
 from tpuport.model import Outcome, Status
 
 MAX_SIZE = 5_000_000
@@ -62,10 +63,12 @@ def digest(raw: bytes) -> bytes:
 
 
 def decode(raw: bytes, path: Path) -> Source:
-    """Decode a file's bytes as Python would. Raises Unreadable if they are not Python source text."""
+    """Decode a file's bytes as Python would if they are Python's, else as UTF-8. Raises Unreadable if they are not."""
+    bom = raw.startswith(_BOM)
+    if kinds.of(path) not in ("", kinds.PYTHON):
+        return _other(raw[3:] if bom else raw, bom, path)
     if b"\0" in raw:
         raise Unreadable(path, Status.FAILED, "binary data (NUL bytes), not Python source")
-    bom = raw.startswith(_BOM)
     body = raw[3:] if bom else raw
     encoding = _encoding(raw, path)
     try:
@@ -76,6 +79,22 @@ def decode(raw: bytes, path: Path) -> Source:
         raise _undecodable(path, body, encoding, error) from None
     if not exact:
         raise Unreadable(path, Status.FAILED, f"encoding {encoding} does not give back the same bytes")
+    return _source(text, encoding, bom)
+
+
+def _other(body: bytes, bom: bool, path: Path) -> Source:
+    """The text of a file that is no Python; what is no text there is no failure, but data of another kind."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        line = body.count(b"\n", 0, error.start) + 1
+        raise Unreadable(path, Status.SKIPPED, f"not UTF-8 text: line {line}: {error.reason}", line) from None
+    if "\0" in text:
+        raise Unreadable(path, Status.SKIPPED, "binary data (NUL bytes), not text")
+    return _source(text, "utf-8", bom)
+
+
+def _source(text: str, encoding: str, bom: bool) -> Source:
     if "\r" not in text:
         return Source(text, encoding, bom)
     ends = _LINE_END.findall(text)

@@ -1,0 +1,144 @@
+"""Files that are no Python: read into a Document, matched by the checks of their kind, edited as text."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+
+from tpuport import catalog, suppress
+from tpuport.errors import TpuportError
+from tpuport.fixes import Rewritten, applicable, whole_chains
+from tpuport.kinds import Look
+from tpuport.kinds.document import Document
+from tpuport.model import Facts, Finding, Project, ReplaceText, Rule, Severity
+
+MARK = "TODO(tpuport): "
+
+ROUNDS = 4
+"""How often the rewritten text is matched again."""
+
+Check = Callable[[Document, Rule], Iterator[Finding]]
+Reader = Callable[[str], Document]
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """The handler of one such kind.
+
+    `words` are lower-case bytes, in files of the kind without any of which nothing can be found; `read` makes the
+    Document, and raises Unparsed; `comments` tells whether a `#` begins one.
+    """
+
+    kind: str
+    words: tuple[bytes, ...]
+    read: Reader
+    comments: bool = True
+
+    def look(self, path: Path, raw: bytes, selection: bool = True) -> Look | None:  # noqa: ARG002
+        """What the bytes tell at a glance."""
+        lower = raw.lower()
+        matches = any(word in lower for word in self.words)
+        uses_torch = b"torch" in lower
+        return Look(matches, Facts(uses_torch=uses_torch)) if matches or uses_torch else None
+
+    def findings(self, source: str, project: Project, rules: Sequence[Rule]) -> list[Finding]:
+        """What `rules` find: nothing where no file of the run speaks of torch."""
+        if not project.facts.uses_torch:
+            return []
+        everything = {rule.code: rule for rule in (*catalog.load().rules, *rules)}.values()
+        document = self.read(source)
+        own = [rule for rule in everything if rule.check and self.kind in rule.files]
+        found = sorted(
+            (finding for rule in own for finding in _check(rule)(document, rule)),
+            key=lambda item: (item.span, item.code),
+        )
+        if self.comments and suppress.may_apply(source):
+            found = suppress.apply(source, found, {rule.name: rule for rule in everything}, statements(source))
+        lines = source.split("\n")
+        return [
+            replace(finding, line_text=lines[finding.span.line - 1])
+            for finding in whole_chains(found, frozenset(rule.code for rule in rules))
+        ]
+
+    def rewrite(
+        self,
+        source: str,
+        project: Project,
+        rules: Sequence[Rule],
+        *,
+        unsafe: bool = False,
+        line_length: int | None = None,  # noqa: ARG002
+    ) -> Rewritten:
+        """The text with all applied that may be. Raises TpuportError when that would not come to an end."""
+        found = self._in_force(source, project, rules)
+        chosen = applicable(found, unsafe)
+        text, fixing = source, chosen
+        for _ in range(ROUNDS):
+            if not fixing:
+                kept = [finding for finding in found if finding not in chosen]
+                return Rewritten(text, tuple(chosen), tuple(kept))
+            text = _edited(text, fixing)
+            fixing = applicable(self._in_force(text, project, rules), unsafe)
+        raise TpuportError("the rewrite does not settle", hint="please report this file")
+
+    def _in_force(self, source: str, project: Project, rules: Sequence[Rule]) -> list[Finding]:
+        return [finding for finding in self.findings(source, project, rules) if finding.ignored is None]
+
+    def annotate(self, source: str, findings: Iterable[Finding]) -> str:
+        """The text with a comment above each statement that needs a person; as it is, where there are no comments."""
+        lines = source.split("\n")
+        wanted: dict[int, list[str]] = {}
+        for finding in findings if self.comments else ():
+            if finding.severity is Severity.INFO or finding.fixable:
+                continue
+            line = next(first for first, last in statements(source) if first <= finding.span.line <= last)
+            comment = f"# {MARK}{finding.code} {finding.reason or finding.message}"
+            if comment not in wanted.setdefault(line, []) and not _has_comment(lines, line, finding.code):
+                wanted[line].append(comment)
+        for line in sorted(wanted, reverse=True):
+            indent = lines[line - 1][: len(lines[line - 1]) - len(lines[line - 1].lstrip())]
+            lines[line - 1 : line - 1] = [indent + comment for comment in wanted[line]]
+        return "\n".join(lines)
+
+
+def _has_comment(lines: list[str], line: int, code: str) -> bool:
+    above = line - 1
+    while above and lines[above - 1].lstrip().startswith("#"):
+        if f"{MARK}{code} " in lines[above - 1]:
+            return True
+        above -= 1
+    return False
+
+
+def _check(rule: Rule) -> Check:
+    function: Check = import_module(f"tpuport.checks.{rule.check}").check
+    return function
+
+
+def _edited(text: str, fixing: Sequence[Finding]) -> str:
+    edits = {edit for finding in fixing for edit in finding.edits if isinstance(edit, ReplaceText)}
+    lines = text.split("\n")
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
+        begin = starts[edit.span.line - 1] + edit.span.column
+        end = starts[edit.span.end_line - 1] + edit.span.end_column
+        text = text[:begin] + edit.text + text[end:]
+    return text
+
+
+def statements(source: str) -> list[tuple[int, int]]:
+    """The first and the last line of each statement, which goes on over a backslash at a line's end."""
+    found: list[tuple[int, int]] = []
+    first, goes_on = 0, False
+    for number, line in enumerate(source.split("\n"), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue  # images may be described with comments between the lines of one statement
+        if goes_on:
+            found[-1] = (first, number)
+        else:
+            first = number
+            found.append((first, first))
+        goes_on = line.rstrip().endswith("\\")
+    return found
