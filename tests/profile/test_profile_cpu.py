@@ -87,6 +87,60 @@ def test_processes_that_the_script_leaves_are_ended(tmp_path: Path) -> None:
     assert not _alive(int((tmp_path / "orphan.pid").read_text()))
 
 
+def test_a_script_that_wrecks_its_process_is_measured_all_the_same(tmp_path: Path) -> None:
+    run = hostile(tmp_path, "vandal")
+    assert run.result.code == 0, run.failure()
+    assert run.row("modes", "eager")["step_time"]["steps"] == 2
+    assert run.row("modes", "eager")["step_time"]["lowest"]["value"] > 0
+    assert not _alive(int((tmp_path / "daemon.pid").read_text()))
+    assert (run.session / "eager" / STDOUT_LOG).read_bytes().startswith(bytes(range(256)))
+    assert tpuport("report", run.session, cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "message", "line"),
+    [
+        ("recurse", "RecursionError: maximum recursion depth exceeded", "return deeper(depth + 1)"),
+        ("unprintable", "Unprintable: <exception str() failed>", "raise Unprintable"),
+        ("exec-other", "the script replaced its process by another program, ", "os.execvp("),
+    ],
+)
+def test_an_odd_end_names_its_line(tmp_path: Path, how: str, message: str, line: str) -> None:
+    run = hostile(tmp_path, how)
+    assert run.result.code == 3
+    assert run.failure()["what"].startswith(message)
+    assert at(run) == ("hostile.py", line_of("hostile.py", line))
+
+
+def test_the_memory_limit_is_kept_and_named(tmp_path: Path) -> None:
+    run = hostile(tmp_path, "memory", "--memory-limit", "2")
+    assert run.result.code == 3
+    assert "allocate memory" in run.failure()["what"]
+    assert "--memory-limit" in run.failure()["hint"]
+    assert at(run) == ("hostile.py", line_of("hostile.py", "torch.ones(64"))
+
+
+def test_a_script_that_stops_itself_reaches_the_time_limit(tmp_path: Path) -> None:
+    run = hostile(tmp_path, "stop", "--timeout", "12")
+    assert run.result.code == 3
+    assert run.failure()["what"] == "the time limit of 12 s was reached before its first step"
+
+
+def test_a_script_that_starts_itself_anew_is_followed(tmp_path: Path) -> None:
+    run = hostile(tmp_path, "exec-self")
+    assert run.result.code == 0, run.failure()
+    (remark,) = run.row("modes", "eager")["remarks"]
+    assert "starts itself anew" in remark["text"]
+    assert remark["place"]["line"] == line_of("hostile.py", "os.execve(sys.executable")
+
+
+def test_a_session_that_the_script_deletes_is_an_error_that_says_so(tmp_path: Path) -> None:
+    run = profile(tmp_path, "hostile.py", *QUICK, arguments=("delete-session", str(tmp_path / "session")))
+    assert run.result.code == 2
+    assert "after the script ran in eager mode" in run.result.err
+    assert "--output" in run.result.err
+
+
 def test_a_script_that_raises_first_names_its_line(tmp_path: Path) -> None:
     run = profile(tmp_path, "raises_first.py", *QUICK)
     assert run.result.code == 3

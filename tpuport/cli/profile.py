@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -78,6 +78,12 @@ def profile(
         typer.Option(min=1, help="Least number of warm-up steps; warm-up ends with a step that compiles nothing new."),
     ] = 3,
     timeout: Annotated[float, typer.Option(min=1, help="Time limit of each mode, in seconds.")] = 900,
+    memory_limit: Annotated[
+        float | None,
+        typer.Option(
+            min=0.5, metavar="GIB", help="Memory that each process of the script may allocate.", show_default="no limit"
+        ),
+    ] = None,
     chip: Annotated[list[ChipName] | None, typer.Option(help=CHIP_HELP)] = None,
     output: Annotated[
         Path | None,
@@ -112,6 +118,8 @@ def profile(
     program = _program(script, arguments or [], module)
     thresholds = limits(fail_on, program.file)
     plan = _plan(program, device, mode or [], steps, warmup, timeout, step_on, seed)
+    if memory_limit is not None:
+        plan = replace(plan, memory_limit=int(memory_limit * 2**30))
     folder = (output or Path(f"tpuport-session-{datetime.now():%Y%m%d-%H%M%S}")).absolute()
     chips = chosen_chips(chip, plan)
     prepare_folder(folder)

@@ -5,6 +5,7 @@ import faulthandler
 import functools
 import importlib
 import os
+import resource
 import signal
 import sys
 import warnings
@@ -108,7 +109,7 @@ def _profile(
     from tpuport.profile.instruments.locks import wait_before_holding_the_lock
     from tpuport.profile.instruments.losses import Losses
     from tpuport.profile.instruments.programs import Programs
-    from tpuport.profile.instruments.script import ScriptEnd, run_script, watch_os_exit
+    from tpuport.profile.instruments.script import ScriptEnd, run_script, watch_exec, watch_os_exit
     from tpuport.profile.instruments.seeds import seed_everything
     from tpuport.profile.instruments.steps import Steps
     from tpuport.profile.instruments.streams import replace_stdin
@@ -116,6 +117,7 @@ def _profile(
     plan, mode = mode_plan.plan, mode_plan.mode
     prefixes = library_prefixes()
     leave = watch_os_exit(writer, prefixes)
+    watch_exec(mode_plan, writer, prefixes)
     programs = None
     if table is not None:
         programs = Programs(table, writer, Path(mode_plan.folder).parent / PROGRAMS, locate_operations())
@@ -143,6 +145,9 @@ def _profile(
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     writer.write(Started(torch.__version__, str(accelerator or "cpu"), prefixes))
     steps.install()
+    if plan.memory_limit is not None:
+        # What is only reserved, as runtimes do generously, does not count.
+        resource.setrlimit(resource.RLIMIT_DATA, (plan.memory_limit, plan.memory_limit))
     sys.excepthook = sys.__excepthook__
     del sys.path[len(sys.path) - 1 - sys.path[::-1].index(root)]
     with ScriptEnd(writer, prefixes):
@@ -171,7 +176,7 @@ def _set_mode(device: Device, mode: Mode) -> None:
 def _finish(leave: Callable[[int], None]) -> None:
     """End the process without the interpreter's teardown, in which torch_tpu's runtime can crash."""
     for stream in (sys.stdout, sys.stderr):
-        # The script may have closed its streams or put its own in their place.
-        with suppress(AttributeError, OSError, ValueError):
+        # The script may have closed its streams, or put in their place what raises anything.
+        with suppress(Exception):
             stream.flush()
     leave(0)

@@ -5,17 +5,18 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from tpuport.errors import UsageError
+from tpuport.errors import TpuportError, UsageError
 from tpuport.profile.analyses import Report, analyse
 from tpuport.profile.analyses.chips import step_programs
 from tpuport.profile.chips.compiler import PACKAGES
 from tpuport.profile.chips.pool import Progress, compile_programs
+from tpuport.profile.descendants import none_left_behind
 from tpuport.profile.layout import PROGRAMS, SOURCES
 from tpuport.profile.machine import INSTALL_PROFILE, missing
 from tpuport.profile.places import Place
 from tpuport.profile.plan import Mode, Plan
 from tpuport.profile.runner import Interrupted, ProcessExit, run_mode
-from tpuport.profile.session import Session, load, new_header, save
+from tpuport.profile.session import Session, SessionHeader, load, new_header, save
 
 Watch = Callable[[Mode, ProcessExit | None], None]
 """Told when a mode starts (with None) and how its process ended."""
@@ -56,14 +57,26 @@ def run_session(plan: Plan, folder: Path, watch: Watch) -> Session:
     for mode in plan.modes:
         watch(mode, None)
         try:
-            end = run_mode(plan, mode, folder / mode.value)
+            with none_left_behind():
+                end = run_mode(plan, mode, folder / mode.value)
         except Interrupted as interruption:
-            save(folder, header.with_run(mode, interruption.exit))
+            _save_what_ran(folder, header.with_run(mode, interruption.exit))
             raise
         header = header.with_run(mode, end)
-        save(folder, header)
+        _save_what_ran(folder, header)
         watch(mode, end)
     return load(folder)
+
+
+def _save_what_ran(folder: Path, header: SessionHeader) -> None:
+    try:
+        save(folder, header)
+    except OSError as error:
+        mode = header.runs[-1].mode.value
+        raise TpuportError(
+            f"the session in {folder} is lost: after the script ran in {mode} mode, {error.strerror}",
+            hint="Does the script clear that folder? Choose another with --output.",
+        ) from None
 
 
 def require_compiler() -> None:

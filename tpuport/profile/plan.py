@@ -81,6 +81,8 @@ class Plan:
     step_source: StepSource = StepSource.AUTO
     module: str = ""
     """Name of the module to run as `python -m` does, or empty."""
+    memory_limit: int | None = None
+    """Bytes that each process of the script may allocate; None is no limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,7 +201,8 @@ class Enough:
 class Ended:
     """The script has come to an end that Python could see.
 
-    `how` is `enough` (stopped by tpuport), `finished`, `exit` (sys.exit), `os-exit` or `raised`.
+    `how` is `enough` (stopped by tpuport), `finished`, `exit` (sys.exit), `os-exit`, `exec` (replaced by another
+    program, which `error` names) or `raised`.
     """
 
     kind: ClassVar[str] = "ended"
@@ -230,28 +231,53 @@ _KINDS: dict[str, type[Any]] = {
 
 R = TypeVar("R")
 
+# Taken before the script runs, which may put functions of its own in the place of these.
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+_open, _close, _write, _status, _process = os.open, os.close, os.write, os.fstat, os.getpid
+
 
 class RecordWriter:
-    """Appends records to a file. Processes forked from the one that opened it write nothing."""
+    """Appends records to a file. Processes forked from the one that opened it write nothing.
+
+    The script shares the process, and may close every descriptor, and open files of its own under the numbers.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("a", encoding="utf-8", buffering=1)
-        self._owner = os.getpid()
+        self._path = path.absolute()
+        self._owner = _process()
+        self._open()
+
+    def _open(self) -> None:
+        self._descriptor = _open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        status = _status(self._descriptor)
+        self._identity = status.st_dev, status.st_ino
 
     @property
     def owns_process(self) -> bool:
         """Whether this is the process that opened the file, not a fork of it."""
-        return os.getpid() == self._owner
+        return _process() == self._owner
 
     def write(self, record: Record) -> None:
         """Append `record` and hand it to the operating system."""
         if self.owns_process:
-            line = {"v": VERSION, "kind": record.kind, "data": encode(record)}
-            self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+            if not self._is_open():
+                self._open()
+            line = _ENCODER.encode({"v": VERSION, "kind": record.kind, "data": encode(record)}) + "\n"
+            left = line.encode()
+            while left:
+                left = left[_write(self._descriptor, left) :]
+
+    def _is_open(self) -> bool:
+        try:
+            status = _status(self._descriptor)
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) == self._identity
 
     def close(self) -> None:
-        """Close the file; nothing can be written afterwards."""
-        self._file.close()
+        """Close the file; the next record would open it again."""
+        if self._is_open():
+            _close(self._descriptor)
 
 
 @dataclass(frozen=True, slots=True)

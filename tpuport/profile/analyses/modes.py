@@ -26,6 +26,7 @@ from tpuport.profile.session import FOLLOWS_FAILURE, Run, Session
 
 _CUDA_ERRORS = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
 _MIGRATE_HINT = "Let it take its device from torch.accelerator: `tpuport migrate` makes that change."
+_OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "Cannot allocate memory", "bad_alloc", "RESOURCE_EXHAUSTED")
 _EMULATION_ERRORS = (
     "no registered implementation for untyped custom call",
     "no FFI handler registered",
@@ -201,6 +202,8 @@ def _failure(plan: Plan, run: Run, places: Places) -> Failure | None:
             hint = _MIGRATE_HINT
         elif any(text in ended.error or text in ended.traceback for text in _EMULATION_ERRORS):
             hint = "The emulated TPU cannot run this; a TPU can. Nothing is wrong with the script."
+        elif plan.memory_limit is not None and any(text in ended.error for text in _OUT_OF_MEMORY):
+            hint = f"Each process of the script may hold {plan.memory_limit / 2**30:g} GiB: raise --memory-limit."
         elif ended.error.startswith("EOFError") and any(note.code == "stdin" for note in records.of(Note)):
             hint = "Under tpuport standard input is empty; pass what the script asks for as arguments after `--`."
         what = f"{_first_line(ended.error)} ({_when(steps)})"
@@ -208,6 +211,12 @@ def _failure(plan: Plan, run: Run, places: Places) -> Failure | None:
             what += f"; what failed first: {_first_line(run.failed_execution)}"
             hint = _VIEW_HINT if _VIEW_ERROR in run.failed_execution else hint
         return Failure(what, place, hint)
+    if ended.how == "exec":
+        return Failure(
+            f"the script replaced its process by another program, {ended.error}, {_when(steps)}",
+            place,
+            "tpuport follows a script that starts itself anew, and no other program: name the script that trains.",
+        )
     if ended.how == "os-exit" and (ended.code or not steps):
         return Failure(f"the script called os._exit({ended.code}) {_when(steps)}{_last_output(run)}", place)
     if not steps:

@@ -3,9 +3,9 @@
 import functools
 import sys
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -67,14 +67,14 @@ class HostSyncs:
             if self._inside or torch.compiler.is_compiling() or threading.get_ident() != self._thread:
                 return original(tensor, *arguments, **keywords)
             self._inside = True
-            start = time.perf_counter()
+            start = perf_counter()
             try:
                 result = original(tensor, *arguments, **keywords)
             finally:
                 self._inside = False
             if leaves(tensor, result, arguments):
                 frame = innermost_user_frame(python_stack(sys._getframe(1)), self._prefixes)
-                self._found[what, frame].append(time.perf_counter() - start)
+                self._found[what, frame].append(perf_counter() - start)
             return result
 
         # Between the graphs of a broken frame Dynamo would compile this function too.

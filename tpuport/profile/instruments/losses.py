@@ -5,6 +5,9 @@ from typing import Any
 
 import torch
 
+# Taken before the script runs, which may put a method of its own in its place.
+_item = torch.Tensor.item
+
 
 class Losses:
     """Remembers each scalar without synchronising; they are read when the device is idle anyway."""
@@ -27,6 +30,6 @@ class Losses:
 
     def take(self) -> tuple[float, ...]:
         """Return and forget the losses since the last call; waits for the device."""
-        taken = tuple(float(loss.item()) for loss in self._pending if not loss.is_complex())
+        taken = tuple(float(_item(loss)) for loss in self._pending if not loss.is_complex())
         self._pending.clear()
         return taken

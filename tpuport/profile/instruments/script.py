@@ -1,27 +1,35 @@
 """Running the user's script as `__main__`, and saying how it ended."""
 
+import functools
 import importlib.util
 import io
 import linecache
 import os
+import shutil
 import sys
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from importlib.abc import SourceLoader
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
+from tpuport.profile.codec import encode
 from tpuport.profile.frames import innermost_user_frame
 from tpuport.profile.instruments.compilation import python_stack
 from tpuport.profile.instruments.steps import EnoughSteps
+from tpuport.profile.layout import PLAN, write_json
 from tpuport.profile.notebooks import SUFFIX, cell_file, read_cells
-from tpuport.profile.plan import Plan
+from tpuport.profile.plan import ModePlan, Plan
 from tpuport.profile.records import Ended, Frame, Note, RecordWriter
 
 SCRIPT_BODY = "module"
 """What the script's own top level is called on a stack, instead of `<module>`."""
 _LEFT_OUT_SHOWN = 5
+_write = os.write
 _ERROR_LIMIT = 2_000
 """Characters of an exception's message that are kept: compilers put whole programs there."""
 
@@ -54,9 +62,11 @@ class ScriptEnd:
             if code is None or isinstance(code, int):
                 return Ended("exit", code or 0, frame=frame)
             return Ended("exit", 1, error=str(code)[:_ERROR_LIMIT], frame=frame)
-        text = f"{type(error).__name__}: {error}".strip().removesuffix(":")
+        text = f"{type(error).__name__}: {_message(error)}".strip().removesuffix(":")
         trace = "".join(traceback.format_exception(error))
-        sys.stderr.write(trace)
+        # sys.stderr may be closed, or an object of the script's own.
+        with suppress(OSError):
+            _write(2, trace.encode(errors="replace"))
         return Ended("raised", 1, text[:_ERROR_LIMIT], frame, trace[-20 * _ERROR_LIMIT :])
 
     def _frame(self, error: BaseException) -> Frame | None:
@@ -66,6 +76,11 @@ class ScriptEnd:
             Frame(entry.filename, entry.lineno or 0, entry.name) for entry in traceback.extract_tb(error.__traceback__)
         ]
         return innermost_user_frame(stack, self._prefixes)
+
+
+def _message(error: BaseException) -> str:
+    # Unlike str(), this survives an exception of the script that has no text.
+    return str(traceback.TracebackException(type(error), error, None))
 
 
 def run_script(plan: Plan, writer: RecordWriter) -> None:
@@ -148,3 +163,45 @@ def watch_os_exit(writer: RecordWriter, prefixes: tuple[str, ...]) -> Callable[[
 
     os._exit = recorded  # type: ignore[assignment]
     return leave
+
+
+def watch_exec(mode_plan: ModePlan, writer: RecordWriter, prefixes: tuple[str, ...]) -> None:
+    """Follow a script that replaces its process by itself, with other arguments or environment; record others."""
+
+    def watched(replace_process: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(replace_process)
+        def exec_(path: Any, arguments: Any, *environment: Any) -> Any:
+            if not writer.owns_process:
+                return replace_process(path, arguments, *environment)
+            frame = innermost_user_frame(python_stack(sys._getframe(1)), prefixes)
+            own = _own_arguments(mode_plan.plan, path, arguments)
+            if own is None:
+                writer.write(Ended("exec", error=os.fsdecode(path), frame=frame))
+                return replace_process(path, arguments, *environment)
+            writer.write(Note("exec", "the script starts itself anew here: what is measured is the new start", frame))
+            plan = replace(mode_plan.plan, arguments=own)
+            write_json(Path(mode_plan.folder) / PLAN, encode(replace(mode_plan, plan=plan)))
+            given = dict(*environment) if environment else dict(os.environ)
+            return execve(sys.executable, sys.orig_argv, {**_needed(os.environ), **given})
+
+        return exec_
+
+    execve, os.execv, os.execve = os.execve, watched(os.execv), watched(os.execve)
+
+
+def _own_arguments(plan: Plan, path: Any, arguments: Any) -> tuple[str, ...] | None:
+    """Return the script's arguments in a command line that starts it with this Python; None for another program."""
+    if not isinstance(path, str | bytes | os.PathLike) or shutil.which(os.fsdecode(path)) is None:
+        return None
+    if Path(os.fsdecode(path)).resolve() != Path(sys.executable).resolve():
+        return None
+    words = [os.fsdecode(word) for word in arguments]
+    names = {plan.script, plan.script_as_given}
+    start = next((number for number, word in enumerate(words) if number and word in names), None)
+    return None if start is None else tuple(words[start + 1 :])
+
+
+def _needed(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what the device needs in its environment, which the script may have left out."""
+    names = ("TORCH_DEVICE_BACKEND_AUTOLOAD", "CUDA_VISIBLE_DEVICES")
+    return {name: environment[name] for name in names if name in environment}

@@ -7,9 +7,9 @@ what tpuport does between two steps is in neither.
 """
 
 import functools
-import time
 import weakref
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -59,7 +59,7 @@ class Steps:
         self.calls = 0
         self.done = 0
         self._compiled_before = compilations()
-        self._start = time.perf_counter()
+        self._start = perf_counter()
 
     def install(self) -> None:
         """Watch optimizers; model calls are reported through `call_ended`."""
@@ -72,7 +72,7 @@ class Steps:
 
         torch.optim.Optimizer.__init__ = counted
         register_optimizer_step_post_hook(self._optimizer_stepped)
-        self._start = time.perf_counter()
+        self._start = perf_counter()
 
     def _optimizer_stepped(self, optimizer: torch.optim.Optimizer, _arguments: Any, _keywords: Any) -> None:
         if self._plan.step_source is StepSource.CALL or not self._writer.owns_process:
@@ -96,7 +96,7 @@ class Steps:
         if self._stops:
             self._stop()
         self._synchronize()
-        seconds = time.perf_counter() - self._start
+        seconds = perf_counter() - self._start
         executions = None
         if self._phase is Phase.COUNTED and self._programs is not None:
             self._host_syncs.stop(self.done)
@@ -114,7 +114,7 @@ class Steps:
             self._programs.start_counting()
             self._host_syncs.start()
         self._compiled_before = self._compilations()
-        self._start = time.perf_counter()
+        self._start = perf_counter()
 
     def _advance(self, compiled: int) -> None:
         plan = self._plan
