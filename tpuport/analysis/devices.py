@@ -14,7 +14,13 @@ DEVICE_NAME = re.compile(r"(^|_)(devices?|dev|device_type|device_name|map_locati
 
 DEVICE_KEYWORDS = {"device", "map_location", "device_type"}
 TENSOR_FACTORIES = {"to", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor", "to_empty"}
-TEXT_ONLY = {"torch.distributed.device_mesh.init_device_mesh", "torch.distributed.init_device_mesh"}
+TEXT_ONLY = {
+    f"torch.distributed.{place}{name}"
+    for place in ("", "device_mesh.", "tensor.", "_tensor.", "_tensor.device_mesh.")
+    for name in ("init_device_mesh", "DeviceMesh")
+}
+"""Functions of torch that take the type of a device first, as a string."""
+
 TAKES_DEVICE_FIRST = {
     f"torch.{module}.{name}"
     for module in ("cuda", "accelerator")

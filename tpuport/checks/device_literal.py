@@ -26,6 +26,12 @@ FOREIGN_LIBRARIES = {
 }
 """Libraries that take a device by name and have kernels of their own, none for a TPU under torch."""
 
+SETTLED_ARGUMENTS = {
+    "device_type": "torch.random.fork_rng",
+    "device_id": "torch.distributed.init_process_group",
+}
+"""Arguments that other rules settle, with the function that takes them."""
+
 REFLECTION = {"getattr", "hasattr", "setattr", "delattr"}
 CURRENT = "torch.accelerator.current_accelerator()"
 
@@ -83,9 +89,9 @@ def _settled_elsewhere(context: Context, node: ast.expr) -> bool:
         return True
     if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr == "startswith":
         return True
-    if isinstance(parent, ast.keyword) and parent.arg == "device_type":
-        parent = module.parents[parent]
-        return isinstance(parent, ast.Call) and module.callee(parent) == "torch.random.fork_rng"
+    if isinstance(parent, ast.keyword) and parent.arg in SETTLED_ARGUMENTS:
+        call = module.parents[parent]
+        return isinstance(call, ast.Call) and module.callee(call) == SETTLED_ARGUMENTS[parent.arg]
     return isinstance(parent, ast.Call) and module.callee(parent) in ("torch.cuda.set_device", "torch.cuda.device")
 
 

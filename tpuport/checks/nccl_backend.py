@@ -12,6 +12,9 @@ from tpuport.model import Replace, Rule, Severity
 NCCL_THERE = "torch.distributed.is_nccl_available"
 DISTRIBUTED = "torch.distributed"
 INIT = "torch.distributed.init_process_group"
+TAKES_BACKEND = {INIT: 0, "torch.distributed.new_group": 2, "torch.distributed.split_group": None}
+"""Where each function takes a backend by position, beside `backend=`."""
+
 DEFAULT = "torch.distributed.get_default_backend_for_device({device})"
 
 
@@ -24,8 +27,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         elif is_constant(node, "gloo") and _is_for_cuda(context, node):
             yield Draft(rule, node, Role.CUDA_ONLY)
         elif isinstance(node.value, str) and "cuda:nccl" in node.value:
-            reason = "a backend for each device type has to be chosen by hand: `cpu:gloo` beside the accelerator's own"
-            yield Draft(rule, node, Role.BLOCKS, reason=reason)
+            yield _composite(context, rule, node)
     for call in module.of_type(ast.Call):
         if module.callee(call) == INIT and not is_unpacked(call) and not call.args and _names_no_backend(call):
             message = "no backend is named, and on a TPU DistributedDataParallel then finds none"
@@ -37,6 +39,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             if isinstance(arm, ast.IfExp) and is_constant(arm.body, "nccl"):
                 continue  # the backend chosen by it has a draft of its own
             yield Draft(rule, use.node, Role.BLOCKS, reason="a TPU host has no NCCL; its own backend is the default")
+        elif use.name == "torch.distributed.Backend.NCCL" and names_backend_of_group(module, use.node):
+            yield Draft(rule, use.node, Role.MOVES, (_default(module, use.node, use.node),))
         elif use.name == "torch.distributed.Backend.NCCL":
             yield Draft(rule, use.node, Role.BLOCKS, reason="what it is compared with or passed to is not followed")
 
@@ -47,6 +51,19 @@ def _is_for_cuda(context: Context, node: ast.Constant) -> bool:
     if not isinstance(arm, ast.IfExp) or arm.body is not node or not context.guards.tests_availability(arm.test):
         return False
     return isinstance(arm.orelse, ast.Call) and dotted(arm.orelse.func).endswith("get_default_backend_for_device")
+
+
+def _composite(context: Context, rule: Rule, node: ast.Constant) -> Draft:
+    """`"cpu:gloo,cuda:nccl"`: the accelerator's own backend beside the CPU's."""
+    module = context.module
+    value = outer(module, node)
+    known = names_backend_of_group(module, value) or _names_backend(module, module.parents[value], value)
+    if node.value not in ("cpu:gloo,cuda:nccl", "cuda:nccl,cpu:gloo") or not known:
+        reason = "a backend for each device type has to be chosen by hand: `cpu:gloo` beside the accelerator's own"
+        return Draft(rule, node, Role.BLOCKS, reason=reason)
+    default = _default(module, value, node)
+    template = f'f"cpu:gloo,{{{{device.type}}}}:{{{default.template}}}"'
+    return Draft(rule, node, Role.MOVES, (Replace(default.span, template, default.holes),))
 
 
 def _names_no_backend(call: ast.Call) -> bool:
@@ -67,8 +84,11 @@ def _draft(context: Context, rule: Rule, node: ast.Constant) -> Draft:
         return Draft(rule, node, Role.CUDA_ONLY)
     if isinstance(arm, ast.IfExp) and arm.body is node and _asks_for_nccl(module, arm.test):
         return _without_nccl(module, rule, node, arm, value)
-    if _is_init(module, value):
+    if names_backend_of_group(module, value):
         return Draft(rule, node, Role.MOVES, (_default(module, value, node),))
+    if _is_choice(module, parent):
+        reason = "a TPU's own backend has another name: who passes this option chooses CUDA's"
+        return Draft(rule, node, Role.NEUTRAL, reason=reason, severity=Severity.INFO)
     if isinstance(parent, ast.Compare | ast.Subscript):
         return Draft(rule, node, Role.BLOCKS, reason="what the test is for has to be judged by hand")
     if _names_backend(module, parent, value):
@@ -101,10 +121,26 @@ def _default(module: Module, value: ast.expr, replaced: ast.expr) -> Replace:
     return Replace(module.span(replaced), DEFAULT)
 
 
-def _is_init(module: Module, value: ast.expr) -> bool:
+def names_backend_of_group(module: Module, value: ast.expr) -> bool:
+    """Whether `value` is the backend in a call that makes a process group."""
     parent = module.parents[value]
     call = module.parents[parent] if isinstance(parent, ast.keyword) else parent
-    return isinstance(call, ast.Call) and module.callee(call) == INIT and argument(call, 0, "backend") is value
+    if not isinstance(call, ast.Call) or (callee := module.callee(call)) not in TAKES_BACKEND:
+        return False
+    return argument(call, TAKES_BACKEND[callee], "backend") is value
+
+
+def _is_choice(module: Module, parent: ast.AST) -> bool:
+    """Whether a value is one of an option's `choices`."""
+    keyword = module.parents.get(parent)
+    if not isinstance(parent, ast.List | ast.Tuple | ast.Set) or not isinstance(keyword, ast.keyword):
+        return False
+    call = module.parents[keyword]
+    return keyword.arg == "choices" and isinstance(call, ast.Call) and _is_option_of_backend(call)
+
+
+def _is_option_of_backend(call: ast.Call) -> bool:
+    return any(isinstance(a, ast.Constant) and "backend" in str(a.value) for a in call.args)
 
 
 def _names_backend(module: Module, parent: ast.AST, value: ast.expr) -> bool:
@@ -115,9 +151,7 @@ def _names_backend(module: Module, parent: ast.AST, value: ast.expr) -> bool:
             return "backend" in name.lower()
         case ast.keyword(arg="default"):
             call = module.parents[parent]
-            return isinstance(call, ast.Call) and any(
-                isinstance(a, ast.Constant) and "backend" in str(a.value) for a in call.args
-            )
+            return isinstance(call, ast.Call) and _is_option_of_backend(call)
         case ast.keyword(arg=str(name)):
             call = module.parents[parent]
             return isinstance(call, ast.Call) and module.callee(call).startswith("torch.") and "backend" in name.lower()
