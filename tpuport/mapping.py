@@ -22,6 +22,7 @@ from tpuport.model import (
 
 ACCELERATOR_THERE = "torch.accelerator.is_available()"
 CUDA_THERE = "torch.cuda.is_available()"
+OTHER_THERE = f"torch.accelerator.is_available() and not {CUDA_THERE}"
 
 
 class Table:

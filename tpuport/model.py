@@ -130,6 +130,14 @@ class ReplaceText:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class InsertAfter:
+    """Put the statement `code` after the simple statement at `span`; it goes where that one is removed."""
+
+    span: Span
+    code: str
+
+
 Edit = (
     Rename
     | Replace
@@ -141,6 +149,7 @@ Edit = (
     | RemoveStatement
     | InsertBefore
     | ReplaceText
+    | InsertAfter
 )
 
 

@@ -78,7 +78,8 @@ def _until(nodes: list[ast.expr], end: ast.AST) -> Iterator[ast.expr]:
     return itertools.takewhile(lambda node: node is not end, nodes)
 
 
-def _blocks(parent: ast.AST) -> Iterator[list[ast.stmt]]:
+def blocks(parent: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The lists of statements that a statement or module holds."""
     for name in ("body", "orelse", "finalbody"):
         block = getattr(parent, name, None)
         if isinstance(block, list):
@@ -119,7 +120,7 @@ def conditions(module: Module, node: ast.AST) -> Iterator[Condition]:
                         for test in generator.ifs:
                             yield from atoms(test, True)
         if isinstance(child, ast.stmt):
-            for block in _blocks(parent):
+            for block in blocks(parent):
                 if child in block:
                     yield from _before(module, block[: block.index(child)])
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from tpuport.analysis.module import dotted
 from tpuport.draft import Context, Draft, Role
+from tpuport.mapping import OTHER_THERE
 from tpuport.model import InsertBefore, Rule, Severity
 
 SWAP = "torch.__future__.set_swap_module_params_on_conversion"
@@ -19,7 +20,7 @@ def keep_parameters(context: Context, rule: Rule, nodes: Iterable[ast.expr | ast
     module = context.module
     if any(use.name == SWAP for use in module.uses):
         return
-    keep = f"""if torch.accelerator.is_available() and not torch.cuda.is_available():
+    keep = f"""if {OTHER_THERE}:
     {SWAP}(True)  # {why}
 """
     first = True

@@ -12,6 +12,7 @@ from tpuport.model import (
     DropArgument,
     Edit,
     GuardStatement,
+    InsertAfter,
     InsertArgument,
     InsertBefore,
     RemoveStatement,
@@ -55,6 +56,7 @@ class _Work:
     expressions: dict[Span, list[Edit]] = field(default_factory=dict)
     guards: dict[Span, str] = field(default_factory=dict)
     before: dict[Span, str] = field(default_factory=dict)
+    after: dict[Span, str] = field(default_factory=dict)
     removals: set[Span] = field(default_factory=set)
     insertions: dict[Span, list[Insertion]] = field(default_factory=dict)
     rebinds: dict[Span, list[Rebind]] = field(default_factory=dict)
@@ -78,6 +80,8 @@ class _Work:
                 work.guards[edit.span] = edit.condition
             elif isinstance(edit, InsertBefore):
                 work.before[edit.span] = edit.code
+            elif isinstance(edit, InsertAfter):
+                work.after[edit.span] = edit.code
             elif isinstance(edit, RemoveStatement):
                 work.removals.add(edit.span)
             else:
@@ -87,7 +91,7 @@ class _Work:
             work.insertions.setdefault(insertion.anchor, []).append(insertion)
         for moved in plan.rebinds:
             work.rebinds.setdefault(moved.span, []).append(moved)
-        concerned = (*work.guards, *work.before, *work.removals, *work.insertions, *work.rebinds)
+        concerned = (*work.guards, *work.before, *work.after, *work.removals, *work.insertions, *work.rebinds)
         work.statements = {span[:2]: span for span in concerned}
         return work
 
@@ -296,9 +300,10 @@ class _Rewriter(cst.CSTTransformer):
         before: list[Statement] = [self._hoisted(i, blank=False) for i in insertions if not i.after]
         if span in self.work.before:
             before.append(self.style.statement(self.work.before[span]))
-        after = [self._hoisted(i, blank=not n) for n, i in enumerate(i for i in insertions if i.after)]
+        after: list[Statement] = [self.style.statement(self.work.after[span])] if span in self.work.after else []
+        after += [self._hoisted(i, blank=not n) for n, i in enumerate(i for i in insertions if i.after)]
         self.new.update({id(line): line for line in (*before, *after)})
-        return before, [*after]
+        return before, after
 
     def _suite(self, original: cst.SimpleStatementSuite, updated: cst.CSTNode) -> cst.CSTNode:
         """`if x: statement` becomes a block when a statement of it needs a line of its own."""
