@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeGuard
 
 from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.scopes import Binding, Kind
@@ -130,10 +131,17 @@ SKIPS = {"skipIf": False, "skipif": False, "xfail": False, "skipUnless": True}
 
 
 def _unless_skipped(decorator: ast.expr) -> Iterator[Condition]:
-    if isinstance(decorator, ast.Call) and decorator.args:
-        name = dotted(decorator.func).rpartition(".")[2]
-        if name in SKIPS:
-            yield from atoms(decorator.args[0], SKIPS[name])
+    if is_skip(decorator):
+        yield from atoms(decorator.args[0], SKIPS[_last(decorator.func)])
+
+
+def is_skip(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether a call skips a test, or expects it to fail, on a condition."""
+    return isinstance(node, ast.Call) and bool(node.args) and _last(node.func) in SKIPS
+
+
+def _last(function: ast.expr) -> str:
+    return dotted(function).rpartition(".")[2]
 
 
 def _before(module: Module, earlier: list[ast.stmt]) -> Iterator[Condition]:

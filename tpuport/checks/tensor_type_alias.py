@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tpuport.analysis.devices import loads
-from tpuport.analysis.module import Module
+from tpuport.analysis.guards import conditions
+from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.scopes import Kind
+from tpuport.analysis.tensors import integer
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Edit, InsertArgument, Replace, Rule, SetArgument, SetAttribute
 
@@ -142,6 +144,9 @@ def constructor(module: Module, call: ast.Call) -> str:
     if isinstance(parent, ast.Attribute) and parent.attr in INITIALISERS:
         return "torch.empty"
     kinds = {_argument_kind(module, value) for value in _values(module, first)}
+    if kinds == {""}:
+        data, number = _is_operand(module, call), _is_compared_as_number(module, first)
+        return "" if data == number else "torch.tensor" if data else "torch.empty"
     return kinds.pop() if len(kinds) == 1 else ""
 
 
@@ -149,8 +154,36 @@ INITIALISERS = {"fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_"
 """What fills a tensor in place: only a tensor made by its size needs it."""
 
 
+ARITHMETIC = frozenset(
+    f"torch.{name}" for name in ("add", "sub", "mul", "div", "mm", "bmm", "matmul", "dot", "cat", "stack")
+)
+
+
+def _is_operand(module: Module, call: ast.Call) -> bool:
+    """Whether the tensor is computed with at once: then it holds data, as one made by its size holds nothing yet."""
+    parent = module.parents[call]
+    if isinstance(parent, ast.Call):
+        return call in parent.args and module.callee(parent) in ARITHMETIC
+    return isinstance(parent, ast.BinOp | ast.Compare) or (isinstance(parent, ast.AugAssign) and parent.value is call)
+
+
+def _is_compared_as_number(module: Module, node: ast.expr) -> bool:
+    """Whether a test around `node` orders the same name against a number."""
+    text = dotted(node)
+    return bool(text) and any(
+        isinstance(condition.test, ast.Compare)
+        and dotted(condition.test.left) == text
+        and isinstance(condition.test.ops[0], ast.Gt | ast.GtE | ast.Lt | ast.LtE)
+        and integer(condition.test.comparators[0]) is not None
+        for condition in conditions(module, node)
+    )
+
+
 def _values(module: Module, node: ast.expr) -> list[ast.expr]:
-    """The expressions that a name may stand for, where all are written out; else the node itself."""
+    """The expressions that a name or attribute may stand for, where all are written out; else the node itself."""
+    if isinstance(node, ast.Attribute) and (text := dotted(node)):
+        assigned = [a.value for a in module.of_type(ast.Assign) for t in a.targets if dotted(t) == text]
+        return assigned or [node]
     found = module.lookup(node) if isinstance(node, ast.Name) else None
     around = {up for _, up in module.ancestors(node)}
     values = [binding.value for binding in found[1] if binding.node not in around] if found else []
@@ -163,7 +196,9 @@ def _argument_kind(module: Module, node: ast.expr) -> str:
             return "torch.empty"
         case ast.List() | ast.ListComp() | ast.Tuple():
             return "torch.tensor"
-        case ast.Call(func=ast.Attribute(attr="size"), args=[]) | ast.Attribute(attr="shape"):
+        case ast.Call(func=ast.Attribute(attr="size" | "item" | "numel"), args=[]) | ast.Attribute(attr="shape"):
+            return "torch.empty"
+        case ast.Call(func=ast.Name(id="len" | "int"), args=[_]):
             return "torch.empty"
         case ast.Call() if module.callee(node).startswith("numpy."):
             return "torch.tensor"

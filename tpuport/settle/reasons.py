@@ -3,7 +3,7 @@
 import ast
 
 from tpuport.analysis.branches import OUTPUT_CALLS, Branches
-from tpuport.analysis.guards import CUDA_AVAILABLE, SKIPS, conditions, ends_block, tests_nccl
+from tpuport.analysis.guards import CUDA_AVAILABLE, SKIPS, conditions, ends_block, is_skip, tests_nccl
 from tpuport.analysis.module import dotted
 from tpuport.checks.device_comparison import subject
 from tpuport.draft import Context, Draft, Role
@@ -91,9 +91,17 @@ class Reasons:
             return TELLS_APART
         if comparisons and not all(map(self._guards_speedup, comparisons)):
             return "whether other accelerators take this branch is for a person to say"
-        if not comparisons and not all(self.branches.is_plain(t) or self._demands_cuda(t) for t in chain.tests):
-            return NOT_PLAIN
-        return ""
+        if comparisons or all(self._is_portable(test) for test in chain.tests):
+            return ""
+        return NOT_PLAIN
+
+    def _is_portable(self, test: ast.expr) -> bool:
+        """Whether a test that guards nothing which moves says nothing of CUDA itself.
+
+        A test case that is skipped looks at code of other files, which moves: it has to run where that runs.
+        """
+        skips = any(is_skip(parent) for _, parent in self.module.ancestors(test))
+        return skips or self.branches.is_plain(test) or self._demands_cuda(test)
 
     def _producer_that_stays(self, test: ast.expr) -> str:
         """Why a comparison stays: a string that reaches the variable that it looks at stays `cuda`."""
