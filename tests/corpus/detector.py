@@ -127,10 +127,12 @@ class _Scan:
         return module.split(".")[0] in CUDA_ONLY or module.startswith(EXTENSION)
 
     def _is_a_name(self, node: ast.AST) -> bool:
-        """Whether a string stands where it names something: a key, a subscript, an option's variable, a docstring."""
+        """Whether a string stands where it names something: a key, a folder, an option's variable, a docstring."""
         parent = self.parents[node]
         if isinstance(parent, ast.Dict):
             return node in parent.keys
+        if isinstance(parent, ast.Call) and "join" in ast.unparse(parent.func):
+            return True
         return isinstance(parent, ast.Subscript | ast.Expr) or (
             isinstance(parent, ast.keyword) and parent.arg == "dest"
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from tpuport.analysis.guards import Guards
+from tpuport.analysis.libraries import library_of
 from tpuport.analysis.module import Module, dotted
 
 CUDA_CODE = re.compile(
@@ -31,7 +32,8 @@ class Branches:
     def __init__(self, module: Module, guards: Guards, drafted: Iterable[ast.AST]) -> None:
         self.module = module
         self.guards = guards
-        self.drafted = {node for top in drafted for node in ast.walk(top)}
+        # `Load` and its kind are one object wherever they stand.
+        self.drafted = {node for top in drafted for node in ast.walk(top) if not isinstance(node, ast.expr_context)}
 
     # Signs of CUDA code
 
@@ -63,15 +65,35 @@ class Branches:
         name = self.module.qualified(call.func) or dotted(call.func)
         if call.func in self.drafted or call in self.drafted or name.startswith("torch."):
             return False
+        if library_of(name):
+            return True
         if not CUDA_CODE.search(name) or MOVES_DATA.search(name):
             return False
-        return not self._is_defined_here(call.func)
+        return not self._is_portable_here(call.func)
 
-    def _is_defined_here(self, func: ast.expr) -> bool:
-        if not isinstance(func, ast.Name):
-            return False
-        found = self.module.lookup(func)
-        return found is not None and all(isinstance(b.node, ast.FunctionDef | ast.AsyncFunctionDef) for b in found[1])
+    def _is_portable_here(self, func: ast.expr) -> bool:
+        """Whether this file defines the function, and its body shows what rules know or moves data by a device."""
+        found = self.module.lookup(func) if isinstance(func, ast.Name) else None
+        return found is not None and all(
+            isinstance(binding.node, ast.FunctionDef | ast.AsyncFunctionDef) and self._is_portable(binding.node)
+            for binding in found[1]
+        )
+
+    def _is_portable(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        return any(
+            node in self.drafted
+            or node in self._tests
+            or (isinstance(node, ast.Attribute) and node.attr == "to" and self._is_given_a_device(node))
+            for node in ast.walk(function)
+        )
+
+    @cached_property
+    def _tests(self) -> set[ast.expr]:
+        return set(self.guards.tests())
+
+    def _is_given_a_device(self, method: ast.Attribute) -> bool:
+        call = self.module.call_of(method)
+        return call is not None and any(dotted(argument).endswith("device") for argument in call.args)
 
     def is_told(self, node: ast.AST) -> bool:
         """Whether a string only tells people something: printed, logged, raised, a docstring or an option's help."""

@@ -3,28 +3,9 @@
 import ast
 from collections.abc import Iterator
 
+from tpuport.analysis.libraries import STAND_INS, library_of
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Rule, Severity
-
-STAND_INS = {
-    "triton": "a stock PyTorch op under torch.compile, or a Pallas kernel",
-    "flash_attn": "torch.nn.functional.scaled_dot_product_attention",
-    "xformers": "torch.nn.functional.scaled_dot_product_attention",
-    "apex": "torch.amp, torch.optim and torch.nn.LayerNorm",
-    "amp_C": "torch.amp and torch.optim",
-    "bitsandbytes": "torch.optim; there is no 8-bit counterpart on TPU",
-    "transformer_engine": "stock torch.nn layers in bfloat16",
-    "cupy": "torch operators",
-    "pycuda": "torch operators",
-    "numba.cuda": "torch operators, or a Pallas kernel",
-    "pynvml": "torch.accelerator memory statistics",
-    "nvidia.dali": "torch.utils.data with CPU transforms",
-    "tensorrt": "torch.compile",
-    "torch_tensorrt": "torch.compile",
-    "deepspeed": "torch.distributed.fsdp.fully_shard",
-    "torch.utils.cpp_extension": "a stock PyTorch op, or a Pallas kernel",
-}
-"""Importable name → what to use in its place."""
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
@@ -33,8 +14,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     imports: list[ast.Import | ast.ImportFrom] = [*module.of_type(ast.Import), *module.of_type(ast.ImportFrom)]
     for node in imports:
         for name in _imported(node):
-            library = next((key for key in STAND_INS if name == key or name.startswith(key + ".")), None)
-            if library is None:
+            library = library_of(name)
+            if not library:
                 continue
             optional = any(isinstance(parent, ast.Try) for _, parent in module.ancestors(node))
             yield Draft(

@@ -79,6 +79,8 @@ def _passed_through(context: Context, rule: Rule, node: ast.expr, target: str) -
     block = next(block for block in blocks(module.parents[statement]) if statement in block)
     following = block[block.index(statement) + 1 :][:1]
     if following and emptied in module.text(following[0]):
+        reason = "it only calls its module where no CUDA is there"
+        yield Draft(rule, node, Role.NEUTRAL, severity=Severity.INFO, reason=reason)
         return
     code = f"""if {OTHER_THERE}:
     {emptied}  # one device a process: it only calls its module

@@ -12,7 +12,7 @@ from tpuport.model import Finding, GuardStatement, Rename, Rule, Safety, Severit
 from tpuport.settle import comparison
 from tpuport.settle.chains import Chain, Chains
 from tpuport.settle.hold import Holds
-from tpuport.settle.reasons import Reasons
+from tpuport.settle.reasons import ONE_DEVICE, Reasons
 
 PRINTS = {"print", "info", "debug", "warning", "warn"}
 RAISES_WITHOUT_CUDA = {
@@ -122,14 +122,14 @@ class Settlement:
         if isinstance(test, ast.Call) and self.guards.tests_availability(test):
             edit = Rename(self.module.span(test.func), CUDA_AVAILABLE, ACCELERATOR_AVAILABLE)
             return Draft(self.availability, test, Role.MOVES, (edit,))
-        unsafe = comparison.why_unsafe(self.module)
-        edits = (comparison.moved(self.module, test, chain),)
+        edit, unsafe = comparison.moved(self.module, test, chain)
         safety = Safety.UNSAFE if unsafe else None
-        return Draft(self.comparison, test, Role.MOVES, edits, reason=unsafe, safety=safety)
+        return Draft(self.comparison, test, Role.MOVES, (edit,), reason=unsafe, safety=safety)
 
     def _keep(self, chain: Chain, reason: str) -> None:
         """Leave the tests and all that they guard; what would put a TPU host on its CPU is an error."""
-        places = any(self._places_data(draft) for draft in chain.drafts)
+        right = reason == ONE_DEVICE
+        places = not right and any(self._places_data(draft) for draft in chain.drafts)
         for test in chain.tests:
             if tests_nccl(test) or self.guards.counts_devices(test):
                 continue  # the rules of the NCCL backend and of the device count speak for it
@@ -141,6 +141,7 @@ class Settlement:
             if draft.role is Role.MOVES and draft.edits:
                 draft.edits = ()
                 draft.reason = f"it stays with the test for CUDA on line {line}: {reason}"
+                draft.severity = Severity.INFO if right else draft.severity
             elif draft.role in (Role.BLOCKS, Role.CUDA_ONLY) and not draft.edits and not places:
                 draft.severity = Severity.INFO
 

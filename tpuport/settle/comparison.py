@@ -10,36 +10,49 @@ from tpuport.checks.device_comparison import is_mode, subject
 from tpuport.model import Edit, Replace
 from tpuport.settle.chains import Chain
 
-OTHER_DEVICES = re.compile(r"[\"'](mps|xpu|npu|hpu|meta|mlu|xla|ipu|dml|directml|vulkan|privateuseone)[\"':]")
+OTHER_DEVICES = re.compile(r"[\"'](mps|xpu|npu|hpu|mlu|xla|ipu|dml|directml|vulkan|privateuseone)[\"':]")
+
+META_DEVICE = re.compile(r"device\W{1,3}[\"'](meta)[\"']")
+"""A common word, so only where it stands beside `device`."""
 
 
-def why_unsafe(module: Module) -> str:
-    """Why moving a comparison may change what a third kind of device does; empty when the file names none."""
-    if other := OTHER_DEVICES.search(module.source):
-        return f"the file also speaks of {other[1]!r} devices, for which the answer would change too"
-    return ""
+def others(module: Module) -> tuple[str, ...]:
+    """The types of devices that the file speaks of besides CUDA and CPU, in alphabetical order."""
+    named = {found[1] for pattern in (OTHER_DEVICES, META_DEVICE) for found in pattern.finditer(module.source)}
+    return tuple(sorted(named))
 
 
-def moved(module: Module, test: ast.expr, chain: Chain) -> Edit:
-    """The edit that makes a comparison with CUDA one that holds for the accelerator at hand.
+def moved(module: Module, test: ast.expr, chain: Chain) -> tuple[Edit, str]:
+    """The edit that makes a comparison with CUDA one that holds for the accelerator at hand, and why it is unsafe.
 
-    The type of a device is compared with the CPU's, for which the answer is the same on CUDA and CPU. A text, and a
-    type in a branch that makes a device, is compared with the accelerator's own name.
+    The type of a device is compared with the CPU's, and with what else the file speaks of: for CUDA and all of these
+    the answer is the same. A text, and a type in a branch that makes a device, is compared with the accelerator's own
+    name, which gives another answer where a device of those others is the accelerator: that is unsafe.
     """
     device = subject(test)
     assert device is not None
     parent = module.parents[test]
     hole = (module.span(device),)
+    known = others(module)
     if isinstance(test, ast.Attribute):
         if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
-            return Replace(module.span(parent), '{0}.device.type == "cpu"', hole)
-        return Replace(module.span(test), '{0}.device.type != "cpu"', hole)
+            return Replace(module.span(parent), f"{{0}}.device.type {_is_one_of(known, True)}", hole), ""
+        return Replace(module.span(test), f"{{0}}.device.type {_is_one_of(known, False)}", hole), ""
     makes_device = any(draft.rule.name == "device-literal" for draft in chain.drafts)
     equality = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq | ast.NotEq)
     if equality and ((_is_type(test) and not makes_device) or _is_cuda_or_cpu(module, test)):
-        operator = "!=" if compares_with_cuda(test) else "=="
-        return Replace(module.span(test), f'{{0}} {operator} "cpu"', hole)
-    return Replace(module.span(_literal_of(test)), "{accelerator_type}")
+        is_other = not compares_with_cuda(test)
+        return Replace(module.span(test), f"{{0}} {_is_one_of(known, is_other)}", hole), ""
+    unsafe = f"the file also speaks of {known[0]!r} devices, for which the answer would change too" if known else ""
+    return Replace(module.span(_literal_of(test)), "{accelerator_type}"), unsafe
+
+
+def _is_one_of(known: tuple[str, ...], holds: bool) -> str:
+    """The rest of a comparison of a device's type with the CPU's and those of `known`."""
+    if not known:
+        return f'{"==" if holds else "!="} "cpu"'
+    listed = ", ".join(f'"{name}"' for name in ("cpu", *known))
+    return f"{'in' if holds else 'not in'} ({listed})"
 
 
 def tests_mode(test: ast.expr) -> bool:

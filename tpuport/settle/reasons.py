@@ -16,6 +16,7 @@ PORTABLE_SPEEDUPS = {"pin_memory", "non_blocking", "fused"}
 TELLS_APART = "it tells CUDA from other accelerators"
 HANDED_ON = "its value is handed on, and where it goes is not known"
 NCCL = "NCCL exists for CUDA only"
+ONE_DEVICE = "without CUDA it drives no devices from this process, which is right on a TPU"
 NOT_PLAIN = "what it guards can not be told to mean the same on other accelerators"
 
 
@@ -49,9 +50,22 @@ class Reasons:
             return f"the file replaces {CUDA_AVAILABLE} itself, so both have to move together"
         if any(map(self.context.is_scripted, chain.tests)):
             return "TorchScript compiles this function, which does not know the accelerator"
+        if any(map(self._empties_device_ids, chain.tests)):
+            return ONE_DEVICE
         if chain.suspects:
             return f"line {self.module.span(chain.suspects[0]).line} looks like code for CUDA only"
         return self.holds.floor(self.needed)
+
+    def _empties_device_ids(self, test: ast.expr) -> bool:
+        """Whether a wrapper in the manner of `DataParallel` is told here to call its module alone."""
+        around = {up for _, up in self.module.ancestors(test)}
+        return any(
+            isinstance(parent, ast.If) and parent in around
+            for assigned in self.module.of_type(ast.Assign)
+            if isinstance(assigned.value, ast.List) and not assigned.value.elts
+            if dotted(assigned.targets[0]).endswith(".device_ids")
+            for _, parent in self.module.ancestors(assigned)
+        )
 
     def _value_of_it(self, chain: Chain) -> str:
         """A test whose value goes where it can not be followed."""

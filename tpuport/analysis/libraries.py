@@ -1,0 +1,26 @@
+"""Libraries that exist for CUDA alone, with what stands in for each on a TPU."""
+
+STAND_INS = {
+    "triton": "a stock PyTorch op under torch.compile, or a Pallas kernel",
+    "flash_attn": "torch.nn.functional.scaled_dot_product_attention",
+    "xformers": "torch.nn.functional.scaled_dot_product_attention",
+    "apex": "torch.amp, torch.optim and torch.nn.LayerNorm",
+    "amp_C": "torch.amp and torch.optim",
+    "bitsandbytes": "torch.optim; there is no 8-bit counterpart on TPU",
+    "transformer_engine": "stock torch.nn layers in bfloat16",
+    "cupy": "torch operators",
+    "pycuda": "torch operators",
+    "numba.cuda": "torch operators, or a Pallas kernel",
+    "pynvml": "torch.accelerator memory statistics",
+    "nvidia.dali": "torch.utils.data with CPU transforms",
+    "tensorrt": "torch.compile",
+    "torch_tensorrt": "torch.compile",
+    "deepspeed": "torch.distributed.fsdp.fully_shard",
+    "torch.utils.cpp_extension": "a stock PyTorch op, or a Pallas kernel",
+}
+"""Importable name → what to use in its place."""
+
+
+def library_of(name: str) -> str:
+    """The library that a qualified name belongs to; empty when it is none of these."""
+    return next((key for key in STAND_INS if name == key or name.startswith(key + ".")), "")
