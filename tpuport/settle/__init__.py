@@ -122,9 +122,9 @@ class Settlement:
         if isinstance(test, ast.Call) and self.guards.tests_availability(test):
             edit = Rename(self.module.span(test.func), CUDA_AVAILABLE, ACCELERATOR_AVAILABLE)
             return Draft(self.availability, test, Role.MOVES, (edit,))
-        edit, unsafe = comparison.moved(self.module, test, chain)
+        compared, unsafe = comparison.moved(self.module, test, chain)
         safety = Safety.UNSAFE if unsafe else None
-        return Draft(self.comparison, test, Role.MOVES, (edit,), reason=unsafe, safety=safety)
+        return Draft(self.comparison, test, Role.MOVES, (compared,), reason=unsafe, safety=safety)
 
     def _keep(self, chain: Chain, reason: str) -> None:
         """Leave the tests and all that they guard; what would put a TPU host on its CPU is an error."""
