@@ -18,6 +18,7 @@ from tpuport.cli.report_formats import ReportFormat, print_report
 from tpuport.errors import ExitCode, UsageError
 from tpuport.profile.chips.specs import ChipName
 from tpuport.profile.engine import compile_for_chips, prepare_folder, report_on, run_session
+from tpuport.profile.layout import as_typed
 from tpuport.profile.locate import check_script, find_module
 from tpuport.profile.machine import choose_device
 from tpuport.profile.notebooks import SUFFIX
@@ -28,6 +29,7 @@ _CLICK_ERROR: Any = typer.BadParameter.__base__
 """Of the click that this typer brings with it: wrong usage of any kind."""
 _COUNTED_STEPS = 2
 _WARMUP_LIMIT = 50
+_TRACED_STEPS = 3
 
 
 class DeviceChoice(StrEnum):
@@ -94,6 +96,14 @@ def profile(
         typer.Option(help="What ends a step. auto: the optimizer if the script builds one, else a model call."),
     ] = StepSource.AUTO,
     seed: Annotated[int, typer.Option(help="Seed of Python, numpy and torch, the same in every mode.")] = 0,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace",
+            help=f"Trace {_TRACED_STEPS} steps more in each mode, after the timed ones, for TensorBoard; with --chip "
+            "the programs compiled for it are kept for its graph viewer.",
+        ),
+    ] = False,
     fail_on: FailOn = None,
     output_format: Annotated[ReportFormat, typer.Option("--format", help="Format of the report.")] = ReportFormat.TEXT,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
@@ -120,6 +130,8 @@ def profile(
     plan = _plan(program, device, mode or [], steps, warmup, timeout, step_on, seed)
     if memory_limit is not None:
         plan = replace(plan, memory_limit=int(memory_limit * 2**30))
+    if trace:
+        plan = replace(plan, traced=_TRACED_STEPS)
     folder = (output or Path(f"tpuport-session-{datetime.now():%Y%m%d-%H%M%S}")).absolute()
     chips = chosen_chips(chip, plan)
     prepare_folder(folder)
@@ -129,11 +141,13 @@ def profile(
         if chips:
             session = compile_for_chips(session, chips, CompileWatch(console, chips))
     except KeyboardInterrupt:
-        console.print(f"interrupted; what was measured until now is in {_shown(folder)}", soft_wrap=True, markup=False)
+        console.print(
+            f"interrupted; what was measured until now is in {as_typed(folder)}", soft_wrap=True, markup=False
+        )
         raise
     report = report_on(session)
     print_report(session, report, ReportFormat.JSON if json else output_format)
-    console.print(f"Saved; show it again with: tpuport report {_shown(folder)}", soft_wrap=True, markup=False)
+    console.print(f"Saved; show it again with: tpuport report {as_typed(folder)}", soft_wrap=True, markup=False)
     if not report.modes.measured:
         raise typer.Exit(ExitCode.PROGRAM_FAILED)
     enforce(thresholds, report, plan)
@@ -195,12 +209,6 @@ def _plan(
         step_source=step_source,
         module=program.module,
     )
-
-
-def _shown(folder: Path) -> str:
-    """Return `folder` as it is best typed: relative where it is below the current directory, quoted where needed."""
-    here = Path.cwd()
-    return shlex.quote(str(folder.relative_to(here) if folder.is_relative_to(here) else folder))
 
 
 class Command(typer.core.TyperCommand):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tpuport.errors import UsageError
-from tpuport.output.profile_shared import best_table, chip_remarks, chips_note, operation_name
+from tpuport.output.profile_shared import best_table, chip_remarks, chips_note, operation_name, trace_lines
 from tpuport.output.profile_units import amount, duration, memory, number, percent, seconds, size
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.graph_breaks import GraphBreakRow
@@ -66,6 +66,7 @@ def render(session: Session, report: Report) -> str:
         step_times=step_times(session),
         chip_times=chip_times(report),
         table=best_table(report),
+        trace_lines=trace_lines(report.traces),
         files=annotated(session, report),
         compiles=any(row.mode.compiles and row.failure is None for row in report.modes.rows),
     )

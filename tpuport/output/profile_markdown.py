@@ -9,6 +9,7 @@ from tpuport.output.profile_shared import (
     chips_note,
     comparison_lists,
     operation_name,
+    trace_lines,
 )
 from tpuport.output.profile_units import NONE, amount, duration, memory, number, percent, seconds, size
 from tpuport.profile.analyses import Report
@@ -33,6 +34,7 @@ def render(session: Session, report: Report) -> str:
         _breaks(report),
         _recompiles(report),
         _host_syncs(report),
+        _traces(report),
     )
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -195,6 +197,13 @@ def _host_syncs(report: Report) -> str:
     )
     header = ("line", "source", "how", "times a step", "time a step", "what to do", "lint rule")
     return f"### Host waits in a step: {len(report.host_syncs.rows)}\n\n{_table(header, rows)}"
+
+
+def _traces(report: Report) -> str:
+    lines = [f"- {line}" for line in trace_lines(report.traces)]
+    if report.traces.command:
+        lines.append(f"- TensorBoard: `{_code(report.traces.command)}`")
+    return "\n".join(["### Traces\n", *lines]) if lines else ""
 
 
 def _compiles(report: Report) -> bool:

@@ -1,11 +1,14 @@
 """What every format of the profile report chooses and words alike."""
 
 from tpuport.output.profile_units import duration, number, size
+from tpuport.output.style import count
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.chips import ChipReport, ChipRow
 from tpuport.profile.analyses.lines import LineRow, LineTable
+from tpuport.profile.analyses.traces import Traces
 from tpuport.profile.comparison import Change, Comparison
 from tpuport.profile.figures import Figure
+from tpuport.profile.layout import KINETO_TRACE, TRACES
 
 
 def chips_note(chips: ChipReport) -> str:
@@ -42,6 +45,18 @@ def chip_remarks(row: ChipRow) -> list[str]:
         )
     if row.unknown_loops:
         lines.append(f"{head}: {row.unknown_loops} loops of unknown length count with one turn")
+    return lines
+
+
+def trace_lines(traces: Traces) -> list[str]:
+    """Return what was traced and what opens it, apart from TensorBoard's command; nothing without any trace."""
+    lines: list[str] = []
+    if traces.rows:
+        named = ", ".join(row.mode.value for row in traces.rows)
+        lines.append(f"{count(traces.rows[0].steps, 'step')} each of {named}, taken after the timed ones")
+        lines.append(f"Perfetto and chrome://tracing open Kineto's account: {TRACES}/MODE/{KINETO_TRACE}")
+    if traces.graphs:
+        lines.append(f"TensorBoard's graph viewer shows the programs compiled for a chip: {', '.join(traces.graphs)}")
     return lines
 
 

@@ -5,7 +5,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tpuport.output.profile_shared import change_cells, comparison_lists
+from tpuport.output.profile_shared import change_cells, comparison_lists, trace_lines
 from tpuport.output.profile_text_chips import chips_and_lines
 from tpuport.output.profile_units import NONE, duration, number, percent, scale, seconds
 from tpuport.output.style import count
@@ -16,6 +16,7 @@ from tpuport.profile.analyses.losses import Losses
 from tpuport.profile.analyses.modes import ModeRow, Modes, StepTime
 from tpuport.profile.analyses.programs import ProgramRow, Programs
 from tpuport.profile.analyses.recompiles import Recompiles
+from tpuport.profile.analyses.traces import Traces
 from tpuport.profile.comparison import Comparison
 from tpuport.profile.figures import Basis, Figure
 from tpuport.profile.places import Place
@@ -46,6 +47,7 @@ def render(session: Session, report: Report, console: Console) -> None:
         _recompiles(report.recompiles, report.modes),
         _host_syncs(report.host_syncs),
         _remarks(report.modes),
+        _traces(report.traces),
     ]
     for part in parts:
         if part is not None:
@@ -306,6 +308,14 @@ def _remarks(modes: Modes) -> RenderableType | None:
     if not lines:
         return None
     return Group(Text("Notes", style="bold"), *(Text(f"- {line}") for line in lines))
+
+
+def _traces(traces: Traces) -> RenderableType | None:
+    lines = [Text(f"- {line}") for line in trace_lines(traces)]
+    if traces.command:
+        # Never broken, so that it can be copied.
+        lines.append(Text(f"  {traces.command}", no_wrap=True, overflow="ignore"))
+    return Group(Text("Traces", style="bold"), *lines) if lines else None
 
 
 def _mode_remarks(row: ModeRow) -> list[str]:

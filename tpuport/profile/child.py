@@ -113,14 +113,15 @@ def _profile(
     from tpuport.profile.instruments.seeds import seed_everything
     from tpuport.profile.instruments.steps import Steps
     from tpuport.profile.instruments.streams import replace_stdin
+    from tpuport.profile.instruments.traces import Traces
 
-    plan, mode = mode_plan.plan, mode_plan.mode
+    plan, mode, session = mode_plan.plan, mode_plan.mode, Path(mode_plan.folder).parent
     prefixes = library_prefixes()
     leave = watch_os_exit(writer, prefixes)
     watch_exec(mode_plan, writer, prefixes)
     programs = None
     if table is not None:
-        programs = Programs(table, writer, Path(mode_plan.folder).parent / PROGRAMS, locate_operations())
+        programs = Programs(table, writer, session / PROGRAMS, locate_operations())
         wait_before_holding_the_lock()
     trace = DynamoTrace(writer)
     trace.install()
@@ -131,7 +132,14 @@ def _profile(
         return trace.graphs + (programs.compiled if programs is not None else 0)
 
     steps = Steps(
-        plan, writer, losses, programs, HostSyncs(writer, prefixes), compilations, functools.partial(_finish, leave)
+        plan,
+        writer,
+        losses,
+        programs,
+        HostSyncs(writer, prefixes),
+        Traces(writer, session, plan.device, mode, plan.traced),
+        compilations,
+        functools.partial(_finish, leave),
     )
     calls = ModelCalls(writer, prefixes, compile_models=mode.compiles, call_ended=steps.call_ended)
     calls.install()

@@ -10,6 +10,7 @@ from tpuport.profile.analyses import Report, analyse
 from tpuport.profile.analyses.chips import step_programs
 from tpuport.profile.chips.compiler import PACKAGES
 from tpuport.profile.chips.pool import Progress, compile_programs
+from tpuport.profile.chips.viewer import show_modules
 from tpuport.profile.descendants import none_left_behind
 from tpuport.profile.layout import PROGRAMS, SOURCES
 from tpuport.profile.machine import INSTALL_PROFILE, missing
@@ -91,7 +92,10 @@ def compile_for_chips(session: Session, chips: tuple[str, ...], progress: Progre
     if not programs:
         progress(0, 0)
         return session
-    compile_programs(session.folder, programs, chips, progress)
+    traced = bool(session.plan.traced)
+    compile_programs(session.folder, programs, chips, progress, keep_modules=traced)
+    if traced:
+        show_modules(session.folder, chips, {run.mode: step_programs(run.records) for run in session.runs})
     return load(session.folder)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,15 @@ DEVICE_LOG = "device.log"
 CRASH_LOG = "crash.log"
 """The Python stack at a fatal signal or at the time limit."""
 
+TRACES = "plugins/profile"
+"""Folder of what TensorBoard's profile plugin opens when the session is its logdir: one folder a mode."""
+XPLANE_SUFFIX = ".xplane.pb"
+KINETO_TRACE = "kineto.pt.trace.json"
+"""What torch.profiler has seen, for Perfetto and chrome://tracing."""
 CHIPS = "chips"
 """Folder of what the TPU compiler said, one folder a chip, one JSON file a program."""
+MODULE_SUFFIX = ".hlo_proto.pb"
+"""What a program becomes on a chip; TensorBoard's graph viewer goes by this name."""
 SOURCES = "sources.json"
 """The user's source files that the report refers to, as they were when the session was profiled."""
 PROGRAMS = "programs"
@@ -37,3 +45,9 @@ def write_bytes(path: Path, content: bytes) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     draft.write_bytes(content)
     os.replace(draft, path)
+
+
+def as_typed(path: Path) -> str:
+    """Return `path` as it is best typed: relative where it is below the current directory, quoted where needed."""
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))

@@ -59,7 +59,8 @@ class Plan:
     """One profiling session.
 
     `warmup` is the least number of steps before anything is measured; warm-up goes on until a step compiles no new
-    program, at most `warmup_limit` steps. Then `counted` steps are counted (executions), then `steps` are timed.
+    program, at most `warmup_limit` steps. Then `counted` steps are counted (executions), then `steps` are timed, then
+    `traced` are traced.
     """
 
     script: str
@@ -83,6 +84,8 @@ class Plan:
     """Name of the module to run as `python -m` does, or empty."""
     memory_limit: int | None = None
     """Bytes that each process of the script may allocate; None is no limit."""
+    traced: int = 0
+    """Steps to trace for TensorBoard, after the timed ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from tpuport.profile.codec import DecodeError, decode, encode
 
 VERSION = 1
 FILE_NAME = "records.jsonl"
+NO_TRACE = "no-trace"
+"""Code of the note that says why a mode was not traced."""
 
 
 class Phase(StrEnum):
@@ -191,6 +193,16 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Traced:
+    """After the timed steps some more were traced."""
+
+    kind: ClassVar[str] = "traced"
+    steps: int
+    files: tuple[str, ...]
+    """In the session folder."""
+
+
+@dataclass(frozen=True, slots=True)
 class Enough:
     """All steps asked for are measured; whatever happens afterwards does not matter."""
 
@@ -218,14 +230,14 @@ class Ended:
 
 Record = (
     Started | Step | StepSourceChosen | Program | HostSync | Root | UserCompile | FrameStarted | FrameCompiled
-    | GraphBreak | Recompile | StoodIn | Note | Enough | Ended
+    | GraphBreak | Recompile | StoodIn | Note | Traced | Enough | Ended
 )  # fmt: skip
 
 _KINDS: dict[str, type[Any]] = {
     record.kind: record
     for record in (
         Started, Step, StepSourceChosen, Program, HostSync, Root, UserCompile, FrameStarted, FrameCompiled,
-        GraphBreak, Recompile, StoodIn, Note, Enough, Ended,
+        GraphBreak, Recompile, StoodIn, Note, Traced, Enough, Ended,
     )
 }  # fmt: skip
 

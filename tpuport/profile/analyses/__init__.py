@@ -10,6 +10,7 @@ from tpuport.profile.analyses.losses import Losses, analyse_losses
 from tpuport.profile.analyses.modes import Modes, analyse_modes
 from tpuport.profile.analyses.programs import Programs, analyse_programs
 from tpuport.profile.analyses.recompiles import Recompiles, analyse_recompiles
+from tpuport.profile.analyses.traces import Traces, analyse_traces
 from tpuport.profile.session import Session
 
 
@@ -25,6 +26,7 @@ class Report:
     host_syncs: HostSyncs
     chips: ChipReport
     lines: LineCosts
+    traces: Traces
 
 
 def analyse(session: Session) -> Report:
@@ -38,4 +40,5 @@ def analyse(session: Session) -> Report:
         analyse_host_syncs(session),
         analyse_chips(session),
         analyse_lines(session),
+        analyse_traces(session),
     )

@@ -8,6 +8,7 @@ from tpuport.profile.figures import Figure, time_basis
 from tpuport.profile.places import Place, Places
 from tpuport.profile.plan import Device, Mode, Plan
 from tpuport.profile.records import (
+    NO_TRACE,
     Ended,
     Enough,
     Note,
@@ -19,6 +20,7 @@ from tpuport.profile.records import (
     Step,
     StepSourceChosen,
     StoodIn,
+    Traced,
     UserCompile,
 )
 from tpuport.profile.runner import ExitKind
@@ -116,11 +118,14 @@ def _row(plan: Plan, run: Run) -> ModeRow:
     places = Places(records, plan.directory)
     steps = records.of(Step)
     used, remark = _steps_to_use(steps)
-    remarks = [Remark(note.text, places.place(note.frame)) for note in records.of(Note)]
+    notes = records.of(Note)
+    remarks = [Remark(note.text, places.place(note.frame)) for note in notes]
     failure = _failure(plan, run, places)
     if remark and steps:
         remarks.append(Remark(remark))
     remarks += _remarks(run, places, used)
+    if failure is None and plan.traced and not records.of(Traced) and all(note.code != NO_TRACE for note in notes):
+        remarks.append(Remark("no trace: the script ended before the steps that were to be traced"))
     source = records.last(StepSourceChosen)
     return ModeRow(
         mode=run.mode,

@@ -5,16 +5,18 @@ import hashlib
 import importlib
 import os
 import time
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-from tpuport.profile.chips.estimates import Compiled, Kernels, Memory
+from tpuport.profile.chips.estimates import Compiled, Memory
 from tpuport.profile.chips.hlo import read
 from tpuport.profile.chips.specs import CHIPS
 from tpuport.profile.chips.wire import Message
 
 PACKAGES = ("libtpu", "pypjrt")
 """What compiling needs."""
+Keep = Callable[[bytes], None]
 _ERROR_LIMIT = 1_000
 """Characters of the compiler's message that are kept."""
 _ENVIRONMENT = {
@@ -41,16 +43,19 @@ class Compiler:
         self._topologies: dict[str, Any] = {}
         self._version = version("libtpu")
 
-    def compile(self, code: bytes, chip: str) -> Compiled:
-        """Compile one program; that it is refused is a result too."""
+    def compile(self, code: bytes, chip: str, keep: Keep | None = None) -> Compiled:
+        """Compile one program; that it is refused is a result too. `keep` is given the module that it becomes."""
         digest = hashlib.sha256(code).hexdigest()
         start = time.monotonic()
         try:
             executable = self._executable(code, chip)
-            flops, memory, kernels = self._cost(executable), self._memory(executable), self._kernels(executable, chip)
+            flops, memory, module = self._cost(executable), self._memory(executable), self._optimised(executable)
         except self._errors.PjrtError as error:
             text = " ".join(str(error).split())[:_ERROR_LIMIT]
             return Compiled(digest, chip, self._version, time.monotonic() - start, error=text or type(error).__name__)
+        if keep is not None:
+            keep(module)
+        kernels = read(module, CHIPS[chip])
         return Compiled(digest, chip, self._version, time.monotonic() - start, "", flops, memory, kernels)
 
     def _executable(self, code: bytes, chip: str) -> int:
@@ -96,7 +101,8 @@ class Compiler:
             peak=int(arguments.peak_memory_in_bytes),
         )
 
-    def _kernels(self, executable: int, chip: str) -> Kernels:
+    def _optimised(self, executable: int) -> bytes:
+        """Return the HloModuleProto of what the chip would run."""
         program = self._plugin.args("PJRT_Program")
         arguments = self._plugin.args(
             "PJRT_Executable_OptimizedProgram_Args", executable=executable, program=ctypes.addressof(program)
@@ -107,4 +113,4 @@ class Compiler:
         program.code = ctypes.cast(buffer, ctypes.c_void_p)
         self._plugin.call("PJRT_Executable_OptimizedProgram", arguments)
         # A HloModuleProtoWithConfig, whose first field is the module.
-        return read(Message(buffer.raw).content(1), CHIPS[chip])
+        return Message(buffer.raw).content(1)

@@ -20,7 +20,7 @@ from typing import IO, Any
 from tpuport.cache import directory
 from tpuport.profile.chips.estimates import Compiled
 from tpuport.profile.codec import DecodeError, decode, encode
-from tpuport.profile.layout import CHIPS, PROGRAMS, read_json, write_json
+from tpuport.profile.layout import CHIPS, MODULE_SUFFIX, PROGRAMS, read_json, write_json
 
 LIMIT_S = 600.0
 """Seconds after which the compiler is taken to hang on a program."""
@@ -39,25 +39,36 @@ Progress = Callable[[int, int], None]
 class _Job:
     path: Path
     chip: str
+    module: Path | None
+    """Where to keep the module that the program becomes, if it is wanted."""
 
 
-def compile_programs(session: Path, programs: Iterable[str], chips: Iterable[str], progress: Progress) -> None:
+def compile_programs(
+    session: Path, programs: Iterable[str], chips: Iterable[str], progress: Progress, *, keep_modules: bool = False
+) -> None:
     """Have every program (by SHA-256) that the session holds compiled for every chip; results go to the session.
 
-    What was compiled before on this machine, by this compiler, is taken from the user's cache directory.
+    What was compiled before on this machine, by this compiler, is taken from the user's cache directory; the modules
+    that programs become are not in there, so that keeping them compiles anew.
     """
     jobs: list[_Job] = []
     for chip in chips:
         (session / CHIPS / chip).mkdir(parents=True, exist_ok=True)
         for program in programs:
-            job = _Job(session / PROGRAMS / program, chip)
+            module = module_path(session, chip, program) if keep_modules else None
+            job = _Job(session / PROGRAMS / program, chip, module)
             cached = _load(_cache_path(program, chip))
-            if cached is not None:
+            if cached is not None and (module is None or cached.error or module.is_file()):
                 _save(session, cached)
             elif job.path.is_file():
                 jobs.append(job)
     if jobs:
         _compile(session, jobs, progress)
+
+
+def module_path(session: Path, chip: str, program: str) -> Path:
+    """Return where the module lies that a program becomes on a chip, if it was kept."""
+    return session / CHIPS / chip / f"{program}{MODULE_SUFFIX}"
 
 
 def load_compiled(session: Path, chips: Iterable[str]) -> tuple[Compiled, ...]:
@@ -114,7 +125,7 @@ class _Worker:
         timer = threading.Timer(LIMIT_S, process.kill)
         timer.start()
         try:
-            process.stdin.write(json.dumps({"program": str(job.path), "chip": job.chip}) + "\n")
+            process.stdin.write(json.dumps(_message(job)) + "\n")
             process.stdin.flush()
             return decode(Compiled, json.loads(process.stdout.readline()))
         except (OSError, ValueError):
@@ -138,6 +149,10 @@ class _Worker:
         self._stopped = True
         if (process := self._process) is not None:
             process.kill()
+
+
+def _message(job: _Job) -> dict[str, str | None]:
+    return {"program": str(job.path), "chip": job.chip, "module": str(job.module) if job.module else None}
 
 
 def _last_words(errors: IO[bytes]) -> str:

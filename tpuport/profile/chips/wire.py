@@ -1,4 +1,4 @@
-"""Protocol-buffer messages, read by field number: enough for XLA's HloModuleProto, with no generated code."""
+"""Protocol-buffer messages, read and written by field number: enough for XLA's protos, with no generated code."""
 
 from collections.abc import Iterator
 
@@ -29,6 +29,25 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
             raise ValueError(f"a field of {size} bytes ends after the message")
         yield tag >> 3, message[position : position + size]
         position += size
+
+
+def number_field(field: int, value: int) -> bytes:
+    """Return one field with a number that is not negative; a message is the sum of its fields."""
+    return _encoded(field << 3) + _encoded(value)
+
+
+def content_field(field: int, content: bytes) -> bytes:
+    """Return one field with a string, bytes or a message."""
+    return _encoded(field << 3 | 2) + _encoded(len(content)) + content
+
+
+def _encoded(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
 
 
 class Message:

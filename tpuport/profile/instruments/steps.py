@@ -1,9 +1,10 @@
 """Steps: where they end, which phase each belongs to, how long it took.
 
-Order of the phases: warm-up (until a step compiles nothing), counted steps, timed steps. Executions are counted before
-the timing and never during it, as counting costs more than many a program; being first, the counts exist even when the
-script ends early. The device is idle at both ends of every step, so a step's time holds its own work and no other's;
-what tpuport does between two steps is in neither.
+Order of the phases: warm-up (until a step compiles nothing), counted steps, timed steps, and traced ones if they are
+asked for. Executions are counted before the timing and never during it, as counting costs more than many a program;
+being first, the counts exist even when the script ends early. Traces come last, as a profiler slows what it watches.
+The device is idle at both ends of every step, so a step's time holds its own work and no other's; what tpuport does
+between two steps is in neither.
 """
 
 import functools
@@ -18,6 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from tpuport.profile.instruments.host_syncs import HostSyncs
 from tpuport.profile.instruments.losses import Losses
 from tpuport.profile.instruments.programs import Programs
+from tpuport.profile.instruments.traces import Traces
 from tpuport.profile.plan import Plan, StepSource
 from tpuport.profile.records import Enough, Note, Phase, RecordWriter, Step, StepSourceChosen
 
@@ -38,6 +40,7 @@ class Steps:
         losses: Losses,
         programs: Programs | None,
         host_syncs: HostSyncs,
+        traces: Traces,
         compilations: Callable[[], int],
         stop_now: Callable[[], None],
     ) -> None:
@@ -46,6 +49,8 @@ class Steps:
         self._losses = losses
         self._programs = programs
         self._host_syncs = host_syncs
+        self._traces = traces
+        self._tracing = False
         self._compilations = compilations
         self._stop_now = stop_now
         self._synchronize = torch.accelerator.synchronize if torch.accelerator.is_available() else _nothing
@@ -96,6 +101,10 @@ class Steps:
         if self._stops:
             self._stop()
         self._synchronize()
+        if self._tracing:
+            if self._traces.step_ended():
+                self._stop()
+            return
         seconds = perf_counter() - self._start
         executions = None
         if self._phase is Phase.COUNTED and self._programs is not None:
@@ -136,7 +145,9 @@ class Steps:
             self._enter(Phase.TIMED)
         elif self._phase is Phase.TIMED and self._phase_steps >= plan.steps:
             self._writer.write(Enough())
-            self._stop()
+            self._tracing = self._traces.start()
+            if not self._tracing:
+                self._stop()
 
     def _enter(self, phase: Phase) -> None:
         self._phase, self._phase_steps = phase, 0
