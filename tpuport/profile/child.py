@@ -108,6 +108,7 @@ def _profile(
     from tpuport.profile.instruments.locations import locate_operations
     from tpuport.profile.instruments.locks import wait_before_holding_the_lock
     from tpuport.profile.instruments.losses import Losses
+    from tpuport.profile.instruments.optimizers import CompiledSteps
     from tpuport.profile.instruments.programs import Programs
     from tpuport.profile.instruments.script import ScriptEnd, run_script, watch_exec, watch_os_exit
     from tpuport.profile.instruments.seeds import seed_everything
@@ -142,6 +143,8 @@ def _profile(
         functools.partial(_finish, leave),
     )
     calls = ModelCalls(writer, prefixes, compile_models=mode.compiles, call_ended=steps.call_ended)
+    if mode is Mode.COMPILED_STEP:
+        CompiledSteps(writer, torch.compile, capturable=plan.device is not Device.CPU).install()
     calls.install()
 
     def stdin_was_read() -> None:

@@ -26,11 +26,13 @@ class Mode(StrEnum):
     FUSED = "fused"
     COMPILED = "compiled"
     COMPILED_FUSED = "compiled-fused"
+    COMPILED_STEP = "compiled-step"
+    """Models, and with them the backward pass, and the optimizer's step; what lies between them stays eager."""
 
     @property
     def compiles(self) -> bool:
         """Whether models go through torch.compile."""
-        return self in (Mode.COMPILED, Mode.COMPILED_FUSED)
+        return self in (Mode.COMPILED, Mode.COMPILED_FUSED, Mode.COMPILED_STEP)
 
     @property
     def defers(self) -> bool:

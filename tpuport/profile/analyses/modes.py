@@ -192,7 +192,7 @@ def _failure(plan: Plan, run: Run, places: Places) -> Failure | None:
     records = run.records
     steps = len(records.of(Step))
     if records.last(Enough) is not None:
-        return _idle_device(plan, records) or _no_graphs(run)
+        return _idle_device(plan, records) or _nothing_compiled(run)
     if run.exit.kind is not ExitKind.EXITED:
         return _stopped_from_outside(plan, run, places, steps)
     ended = records.last(Ended)
@@ -228,7 +228,7 @@ def _failure(plan: Plan, run: Run, places: Places) -> Failure | None:
         return _no_steps(ended, place, run)
     if ended.how == "exit" and ended.code:
         return Failure(_exited(ended, steps, run), place)
-    return _idle_device(plan, records) or _no_graphs(run)
+    return _idle_device(plan, records) or _nothing_compiled(run)
 
 
 def _idle_device(plan: Plan, records: Records) -> Failure | None:
@@ -238,10 +238,12 @@ def _idle_device(plan: Plan, records: Records) -> Failure | None:
     return Failure("nothing ran on the TPU: the script keeps its model and data on the CPU", None, _MIGRATE_HINT)
 
 
-def _no_graphs(run: Run) -> Failure | None:
+def _nothing_compiled(run: Run) -> Failure | None:
     """A compiled mode that compiled nothing has measured eager mode: that is no success."""
     from tpuport.profile.analyses.programs import count_graphs
 
+    if run.mode is Mode.COMPILED_STEP and not any(note.code == "compiled-step" for note in run.records.of(Note)):
+        return Failure("no optimizer's step was compiled: none was built that can be", None, "Use the mode compiled.")
     if not run.mode.compiles or count_graphs(run.records):
         return None
     if bool(run.records.of(Root)) or bool(run.records.of(UserCompile)):
