@@ -74,6 +74,15 @@ def profile(
             help="Mode to measure; repeatable. Default: eager, fused and compiled on a TPU, else eager and compiled."
         ),
     ] = None,
+    compile_target: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="What the compiled modes compile in place of the outermost models; repeatable. The class of a module, "
+            "a function or method of the script, or MODULE:ATTRIBUTE, as in utils:train_step.",
+            show_default=False,
+        ),
+    ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Steps to time in each mode.")] = 10,
     warmup: Annotated[
         int,
@@ -128,6 +137,7 @@ def profile(
     program = _program(script, arguments or [], module)
     thresholds = limits(fail_on, program.file)
     plan = _plan(program, device, mode or [], steps, warmup, timeout, step_on, seed)
+    plan = replace(plan, compile_targets=tuple(dict.fromkeys(compile_target or [])))
     if memory_limit is not None:
         plan = replace(plan, memory_limit=int(memory_limit * 2**30))
     if trace:

@@ -114,6 +114,7 @@ def _profile(
     from tpuport.profile.instruments.seeds import seed_everything
     from tpuport.profile.instruments.steps import Steps
     from tpuport.profile.instruments.streams import replace_stdin
+    from tpuport.profile.instruments.targets import Targets
     from tpuport.profile.instruments.traces import Traces
 
     plan, mode, session = mode_plan.plan, mode_plan.mode, Path(mode_plan.folder).parent
@@ -143,9 +144,11 @@ def _profile(
         functools.partial(_finish, leave),
     )
     calls = ModelCalls(writer, prefixes, compile_models=mode.compiles, call_ended=steps.call_ended)
+    targets = Targets(plan, calls.compile_function, calls.compile_module)
     if mode is Mode.COMPILED_STEP:
         CompiledSteps(writer, torch.compile, capturable=plan.device is not Device.CPU).install()
-    calls.install()
+    calls.install(targets)
+    targets.install()
 
     def stdin_was_read() -> None:
         frame = innermost_user_frame(python_stack(sys._getframe(1)), prefixes)
@@ -162,7 +165,8 @@ def _profile(
     sys.excepthook = sys.__excepthook__
     del sys.path[len(sys.path) - 1 - sys.path[::-1].index(root)]
     with ScriptEnd(writer, prefixes):
-        run_script(plan, writer)
+        run_script(plan, writer, targets.namespace)
+    targets.write_missed(writer)
     if not steps.done and steps.calls and steps.optimizers:
         writer.write(
             Note("no-step", f"{steps.calls} model calls ran and an optimizer was built, but its step() never ran")

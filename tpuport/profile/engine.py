@@ -16,6 +16,7 @@ from tpuport.profile.layout import PROGRAMS, SOURCES
 from tpuport.profile.machine import INSTALL_PROFILE, missing
 from tpuport.profile.places import Place
 from tpuport.profile.plan import Mode, Plan
+from tpuport.profile.records import FILE_NAME, Ended, TargetMissed, read_records
 from tpuport.profile.runner import Interrupted, ProcessExit, run_mode
 from tpuport.profile.session import Session, SessionHeader, load, new_header, save
 
@@ -66,6 +67,7 @@ def run_session(plan: Plan, folder: Path, watch: Watch) -> Session:
         header = header.with_run(mode, end)
         _save_what_ran(folder, header)
         watch(mode, end)
+        _check_targets(folder / mode.value)
     return load(folder)
 
 
@@ -78,6 +80,21 @@ def _save_what_ran(folder: Path, header: SessionHeader) -> None:
             f"the session in {folder} is lost: after the script ran in {mode} mode, {error.strerror}",
             hint="Does the script clear that folder? Choose another with --output.",
         ) from None
+
+
+def _check_targets(folder: Path) -> None:
+    """Raise UsageError when a script that ran to its end had nothing of a target's name: every mode would miss it."""
+    records = read_records(folder / FILE_NAME)
+    ended = records.last(Ended)
+    missed = records.of(TargetMissed)
+    if not missed or ended is None or ended.how not in ("enough", "finished"):
+        return
+    names = " and ".join(repr(record.name) for record in missed)
+    seen = ", ".join(missed[0].seen) or "nothing"
+    raise UsageError(
+        f"--compile-target {names} names nothing in the script; it has called or defined: {seen}",
+        hint="Name a module's class, a function of the script, or MODULE:ATTRIBUTE for what another module defines.",
+    )
 
 
 def require_compiler() -> None:

@@ -88,6 +88,8 @@ class Plan:
     """Bytes that each process of the script may allocate; None is no limit."""
     traced: int = 0
     """Steps to trace for TensorBoard, after the timed ones."""
+    compile_targets: tuple[str, ...] = ()
+    """What to compile in place of the outermost models: classes of modules, functions, attributes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, get_args
 
 from tpuport.profile.codec import DecodeError, decode, encode
 
@@ -112,6 +112,16 @@ class Root:
     """The user's line that called it first."""
     parameters: tuple[str, ...] = ()
     """Names of its positional arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetMissed:
+    """A --compile-target named nothing that the script has made or called."""
+
+    kind: ClassVar[str] = "target-missed"
+    name: str
+    seen: tuple[str, ...]
+    """Classes of modules in the models that were called, and the script's own functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,17 +239,26 @@ class Ended:
 
 
 Record = (
-    Started | Step | StepSourceChosen | Program | HostSync | Root | UserCompile | FrameStarted | FrameCompiled
-    | GraphBreak | Recompile | StoodIn | Note | Traced | Enough | Ended
-)  # fmt: skip
+    Started
+    | Step
+    | StepSourceChosen
+    | Program
+    | HostSync
+    | Root
+    | TargetMissed
+    | UserCompile
+    | FrameStarted
+    | FrameCompiled
+    | GraphBreak
+    | Recompile
+    | StoodIn
+    | Note
+    | Traced
+    | Enough
+    | Ended
+)
 
-_KINDS: dict[str, type[Any]] = {
-    record.kind: record
-    for record in (
-        Started, Step, StepSourceChosen, Program, HostSync, Root, UserCompile, FrameStarted, FrameCompiled,
-        GraphBreak, Recompile, StoodIn, Note, Traced, Enough, Ended,
-    )
-}  # fmt: skip
+_KINDS: dict[str, type[Any]] = {record.kind: record for record in get_args(Record)}
 
 R = TypeVar("R")
 

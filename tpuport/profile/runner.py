@@ -97,6 +97,9 @@ def _environment(device: Device) -> dict[str, str]:
     if device is not Device.TPU:
         # With torch_tpu installed and no TPU attached, a plain `import torch` looks for one through the network.
         environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    if device.is_tpu:
+        # What torch.compile keeps on disk would take the place of programs that are to be seen compiled.
+        environment["TORCHINDUCTOR_AUTOGRAD_CACHE"] = "0"
     if device in (Device.CPU, Device.EMULATED_TPU):
         environment["CUDA_VISIBLE_DEVICES"] = ""
     return environment

@@ -255,7 +255,7 @@ def _nothing_compiled(run: Run) -> Failure | None:
     return Failure(
         "nothing was compiled: no outermost call of an nn.Module was seen",
         None,
-        "Call the model itself (`model(x)`), not `model.forward(x)`; for functions, use torch.compile in the script.",
+        "Name what to compile: `--compile-target FUNCTION`, or MODULE:FUNCTION where another file defines it.",
     )
 
 
@@ -280,7 +280,8 @@ def _no_steps(ended: Ended, place: Place | None, run: Run) -> Failure:
         None,
         hint
         or "A step is an optimizer's step(), or without one the outermost call of an nn.Module: the script has neither."
-        " Check its arguments, given after `--`.",
+        " Check its arguments, given after `--`; a script of functions needs `--compile-target FUNCTION`, and its calls"
+        " are the steps then.",
     )
 
 

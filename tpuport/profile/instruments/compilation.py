@@ -5,6 +5,7 @@ import inspect
 import sys
 import threading
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,9 +15,11 @@ from torch._dynamo.eval_frame import OptimizedModule
 from torch.nn.modules.loss import _Loss
 
 from tpuport.profile.frames import innermost_user_frame
+from tpuport.profile.instruments.targets import Targets
 from tpuport.profile.records import Frame, RecordWriter, Root, UserCompile
 
-CallEnded = Callable[[torch.nn.Module], None]
+CallEnded = Callable[[str], None]
+"""Told the class of a model, or the name of a function, of which an outermost call has ended."""
 
 
 def python_stack(start: types.FrameType | None) -> list[Frame]:
@@ -32,6 +35,7 @@ class ModelCalls:
     """Sees every outermost call of an nn.Module on the main thread; compiles the module first where the mode asks.
 
     nn.Module.__call__ is replaced only while no model call is under way, so that Dynamo never traces the replacement.
+    With targets, only what they name is compiled.
     """
 
     def __init__(
@@ -45,13 +49,47 @@ class ModelCalls:
         self._compile = torch.compile
         self._module_call = torch.nn.Module.__call__
         self._outermost = self._make_outermost()
-        self.roots = 0
+        self._targets: Targets | None = None
+        self._seen: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
 
-    def install(self) -> None:
+    def install(self, targets: Targets) -> None:
         """Replace nn.Module.__call__, nn.Module.compile and torch.compile."""
+        self._targets = targets or None
         torch.nn.Module.__call__ = self._outermost
         torch.nn.Module.compile = self._make_module_compile()
         torch.compile = self._make_compile()
+
+    def compile_module(self, module: torch.nn.Module) -> None:
+        """Compile the calls of `module`, where the mode asks for it and nothing has compiled them yet."""
+        if self._compile_models and module._compiled_call_impl is None and not isinstance(module, OptimizedModule):
+            module._compiled_call_impl = self._compiled_call(module, module._call_impl)
+
+    def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what is to be called in place of `function`; its outermost calls are model calls."""
+        name = getattr(function, "__name__", type(function).__name__)
+        compiled = function
+        if self._compile_models:
+            compiled = self._compile(function)
+            self._writer.write(Root(name, self._user_frame(sys._getframe(1)), _parameters(function)))
+        return self._entry(function, compiled, name)
+
+    def _entry(self, function: Callable[..., Any], compiled: Callable[..., Any], name: str) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def entry(*arguments: Any, **keywords: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return function(*arguments, **keywords)
+            if not self._is_outermost():
+                return compiled(*arguments, **keywords)
+            with self._inside():
+                result = compiled(*arguments, **keywords)
+            self._call_ended(name)
+            return result
+
+        return entry
+
+    def _is_outermost(self) -> bool:
+        mine = threading.get_ident() == self._thread and self._writer.owns_process
+        return mine and torch.nn.Module.__call__ is self._outermost
 
     @contextmanager
     def _inside(self) -> Iterator[None]:
@@ -68,14 +106,50 @@ class ModelCalls:
         def outermost_call(module: torch.nn.Module, /, *arguments: Any, **keywords: Any) -> Any:
             if torch.compiler.is_compiling() or not self._watched(module):
                 return self._module_call(module, *arguments, **keywords)
-            if self._compile_models and module._compiled_call_impl is None and not isinstance(module, OptimizedModule):
-                self._compile_root(module)
+            if module not in self._seen:
+                self._seen.add(module)
+                if (owner := _forward_under_way(sys._getframe(1))) is not None:
+                    self._take_over_forward(type(owner))
+                    return self._module_call(module, *arguments, **keywords)
+                self._compile_what_is_wanted(module)
             with self._inside():
                 result = self._module_call(module, *arguments, **keywords)
-            self._call_ended(module)
+            self._model_call_ended(module)
             return result
 
         return outermost_call
+
+    def _model_call_ended(self, module: torch.nn.Module) -> None:
+        if self._targets is None or not self._targets.function_found:
+            self._call_ended(type(module).__name__)
+
+    def _compile_what_is_wanted(self, module: torch.nn.Module) -> None:
+        if self._targets is None:
+            self.compile_module(module)
+            return
+        for part in module.modules():
+            if self._targets.wants(part):
+                self.compile_module(part)
+
+    def _take_over_forward(self, kind: type[torch.nn.Module]) -> None:
+        """The script calls forward() of such modules itself, past __call__: from now on that is a model call too."""
+        forward = kind.forward
+        compiled: weakref.WeakKeyDictionary[torch.nn.Module, Callable[..., Any]] = weakref.WeakKeyDictionary()
+
+        @functools.wraps(forward)
+        def taken_over(module: torch.nn.Module, *arguments: Any, **keywords: Any) -> Any:
+            if torch.compiler.is_compiling() or not self._is_outermost():
+                return forward(module, *arguments, **keywords)
+            if module not in compiled:
+                call = functools.partial(forward, module)
+                wanted = self._targets is None or self._targets.wants(module)
+                compiled[module] = self._compiled_call(module, call) if wanted and self._compile_models else call
+            with self._inside():
+                result = compiled[module](*arguments, **keywords)
+            self._model_call_ended(module)
+            return result
+
+        setattr(kind, "forward", taken_over)  # noqa: B010 - mypy knows it as a method
 
     def _watched(self, module: torch.nn.Module) -> bool:
         """Whether `module` is a model: losses, and transforms without any state, are not."""
@@ -83,11 +157,11 @@ class ModelCalls:
             return False
         return any(True for tensors in (module.parameters(), module.buffers()) for _ in tensors)
 
-    def _compile_root(self, module: torch.nn.Module) -> None:
-        call_impl = module._call_impl
+    def _compiled_call(self, module: torch.nn.Module, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `call`, which runs `module`, compiled as one root."""
 
         def root(*args: Any, **kwargs: Any) -> Any:
-            return call_impl(*args, **kwargs)
+            return call(*args, **kwargs)
 
         # Dynamo skips torch's own frames, so a container such as Sequential needs a frame of ours around it. It also
         # keeps its cache by code object: each module needs its own, or they evict each other.
@@ -95,10 +169,9 @@ class ModelCalls:
         own = types.FunctionType(
             root.__code__.replace(co_name=name, co_qualname=name), globals(), name, None, root.__closure__
         )
-        module._compiled_call_impl = self._compile(own)
-        self.roots += 1
-        parameters = tuple(inspect.signature(module.forward).parameters)
-        self._writer.write(Root(name, self._user_frame(sys._getframe(2)), parameters))
+        self._writer.write(Root(name, self._user_frame(sys._getframe(1)), _parameters(module.forward)))
+        compiled: Callable[..., Any] = self._compile(own)
+        return compiled
 
     def _user_frame(self, frame: types.FrameType | None) -> Frame | None:
         return innermost_user_frame(python_stack(frame), self._prefixes)
@@ -142,3 +215,23 @@ class ModelCalls:
                 return compiled(*arguments, **given)
 
         return entry
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        # Written in C, and without a signature.
+        return ()
+
+
+def _forward_under_way(frame: types.FrameType | None) -> torch.nn.Module | None:
+    """Return the outermost module whose forward() runs on this stack."""
+    found = None
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "forward" and code.co_argcount:
+            first = frame.f_locals.get(code.co_varnames[0])
+            found = first if isinstance(first, torch.nn.Module) else found
+        frame = frame.f_back
+    return found

@@ -9,7 +9,7 @@ import shutil
 import sys
 import traceback
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import replace
 from importlib.abc import SourceLoader
@@ -26,6 +26,8 @@ from tpuport.profile.notebooks import SUFFIX, cell_file, read_cells
 from tpuport.profile.plan import ModePlan, Plan
 from tpuport.profile.records import Ended, Frame, Note, RecordWriter
 
+Namespace = Callable[[dict[str, Any]], MutableMapping[str, Any]]
+"""Gives the mapping in which the top level of a module is executed, from the module's dictionary."""
 SCRIPT_BODY = "module"
 """What the script's own top level is called on a stack, instead of `<module>`."""
 _LEFT_OUT_SHOWN = 5
@@ -83,23 +85,23 @@ def _message(error: BaseException) -> str:
     return str(traceback.TracebackException(type(error), error, None))
 
 
-def run_script(plan: Plan, writer: RecordWriter) -> None:
+def run_script(plan: Plan, writer: RecordWriter, namespace: Namespace) -> None:
     """Execute what the plan names as Python or Jupyter would: names, arguments and import path are the same."""
     if plan.module:
-        _run_module(plan)
+        _run_module(plan, namespace)
         return
     module = _main_module(__file__=plan.script, __spec__=None)
     sys.argv = [plan.script_as_given, *plan.arguments]
     sys.path.insert(0, str(Path(plan.script).parent))
     if plan.script.endswith(SUFFIX):
-        _run_notebook(plan, writer, module)
+        _run_notebook(plan, writer, module, namespace)
         return
     with io.open_code(plan.script) as file:
         source = file.read()
-    _execute(compile(source, plan.script, "exec", dont_inherit=True), module)
+    _execute(compile(source, plan.script, "exec", dont_inherit=True), module, namespace)
 
 
-def _run_module(plan: Plan) -> None:
+def _run_module(plan: Plan, namespace: Namespace) -> None:
     sys.path.insert(0, plan.directory)
     # As under `python -m`: packages above the module are imported with this in place of its file.
     sys.argv = ["-m", *plan.arguments]
@@ -114,10 +116,10 @@ def _run_module(plan: Plan) -> None:
     module = _main_module(
         __file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader, __package__=spec.parent, __spec__=spec
     )
-    _execute(code, module)
+    _execute(code, module, namespace)
 
 
-def _run_notebook(plan: Plan, writer: RecordWriter, module: types.ModuleType) -> None:
+def _run_notebook(plan: Plan, writer: RecordWriter, module: types.ModuleType, namespace: Namespace) -> None:
     del module.__dict__["__file__"]
     module.__dict__["display"] = print
     # Inside Jupyter figures go into the notebook, and no window waits to be closed.
@@ -136,7 +138,7 @@ def _run_notebook(plan: Plan, writer: RecordWriter, module: types.ModuleType) ->
         name = cell_file(plan.script, cell.number)
         # Whatever reads source text finds it here; without a time it is not looked for on disk.
         linecache.cache[name] = (len(cell.python), None, cell.python.splitlines(keepends=True), name)
-        _execute(compile(cell.python, name, "exec", dont_inherit=True), module)
+        _execute(compile(cell.python, name, "exec", dont_inherit=True), module, namespace)
 
 
 def _main_module(**attributes: object) -> types.ModuleType:
@@ -146,9 +148,9 @@ def _main_module(**attributes: object) -> types.ModuleType:
     return module
 
 
-def _execute(code: types.CodeType, module: types.ModuleType) -> None:
+def _execute(code: types.CodeType, module: types.ModuleType, namespace: Namespace) -> None:
     # torch_tpu leaves frames named `<…>` out of the stacks that it writes into programs.
-    exec(code.replace(co_name=SCRIPT_BODY), module.__dict__)
+    exec(code.replace(co_name=SCRIPT_BODY), module.__dict__, namespace(module.__dict__))
 
 
 def watch_os_exit(writer: RecordWriter, prefixes: tuple[str, ...]) -> Callable[[int], None]:

@@ -88,14 +88,14 @@ class Steps:
         if self._optimizer() is optimizer:
             self._end_step(StepSource.OPTIMIZER, type(optimizer).__name__)
 
-    def call_ended(self, module: torch.nn.Module) -> None:
-        """An outermost call of a model has returned."""
+    def call_ended(self, name: str) -> None:
+        """An outermost call of a model, or of a function that is a target, has returned."""
         if not self._writer.owns_process:
             return
         self.calls += 1
         wanted = self._plan.step_source
         if wanted is StepSource.CALL or (wanted is StepSource.AUTO and not self.optimizers):
-            self._end_step(StepSource.CALL, type(module).__name__)
+            self._end_step(StepSource.CALL, name)
 
     def _end_step(self, source: StepSource, name: str) -> None:
         if self._stops:
