@@ -6,6 +6,7 @@ the TPU the code after prints what it printed on CPU. What can not be shown so i
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -26,6 +27,9 @@ CPU, EMULATED = "cpu", "emulated-tpu"
 SECONDS = 150
 NEEDED = {CPU: ("torch",), EMULATED: ("torch", "torch_tpu", "lammps_jax_pjrt_cpu")}
 
+FRAMEWORKS = ("accelerate", "transformers", "tokenizers", "lightning")
+"""Libraries around PyTorch that examples import; the `dev` extra has them."""
+
 NOT_RUN = {
     'table: torch.load(map_location="cuda")': "it needs a file; the example of map-location has one",
     "table: torch.load to CUDA by a function": "it needs a file; the example of map-location has one",
@@ -43,6 +47,12 @@ class Snippet:
     after: str
     same_everywhere: bool = True
     """Whether a TPU has to print what the CPU prints."""
+
+    @property
+    def lacks(self) -> str:
+        """A library that the code imports and that is not installed."""
+        imported = re.findall(r"^(?:from|import) (\w+)", self.after, re.MULTILINE)
+        return next((name for name in imported if name in FRAMEWORKS and find_spec(name) is None), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +128,10 @@ def missing(device: str) -> str:
 @cache
 def endings(device: str) -> dict[str, Ending]:
     """How every snippet ends on that device, before and after migration."""
-    jobs = {f"after {s.name}": s.after for s in SNIPPETS if s.name not in NOT_RUN}
+    run = [snippet for snippet in SNIPPETS if snippet.name not in NOT_RUN and not snippet.lacks]
+    jobs = {f"after {s.name}": s.after for s in run}
     if device == CPU:
-        jobs |= {f"before {s.name}": s.before for s in SNIPPETS if s.name not in NOT_RUN}
+        jobs |= {f"before {s.name}": s.before for s in run}
         jobs |= {f"after {name}": code for name, code in QUESTIONS.items()}
     with TemporaryDirectory() as folder:
         given, results = Path(folder, "jobs.json"), Path(folder, "results.jsonl")
@@ -144,7 +155,8 @@ def snippets(parametrized: Callable[[Snippet], None]) -> Callable[[Snippet], Non
 
 
 def ending(device: str, name: str, state: str = "after") -> Ending:
-    if lacking := missing(device):
+    library = next((snippet.lacks for snippet in SNIPPETS if snippet.name == name), "")
+    if lacking := missing(device) or library:
         pytest.skip(f"{lacking} is not installed")
     if name in NOT_RUN:
         pytest.skip(NOT_RUN[name])

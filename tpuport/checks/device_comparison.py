@@ -17,7 +17,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             yield Draft(rule, choice, Role.MOVES, (_type_edit(module, choice),))
     for node in module.of_type(ast.Compare):
         listed = any(_lists_cuda(part) for part in node.comparators) and isinstance(node.ops[0], ast.In | ast.NotIn)
-        if listed and not _chooses_compiler_option(module, node):
+        if listed and not _chooses_option(module, node):
             mode = is_mode(dotted(node.left))
             reason = "the other values of the list decide what it means"
             yield Draft(rule, node, Role.NEUTRAL if mode else Role.BLOCKS, reason=reason, severity=_info(mode))
@@ -46,12 +46,20 @@ def _info(certain: bool) -> Severity | None:
     return Severity.INFO if certain else None
 
 
-def _chooses_compiler_option(module: Module, test: ast.Compare) -> bool:
-    """Whether it keeps an option for Inductor's devices, CUDA and CPU, as the rules for torch.compile write it."""
+OPTIONS = {
+    *("mode", "dynamic", "capturable"),
+    *("mixed_precision", "fp16", "bf16", "fp16_full_eval", "bf16_full_eval"),
+    *("device_map", "attn_implementation", "_attn_implementation", "default"),
+}
+"""Arguments for which migrated code keeps CUDA's and the CPU's value by a list of the two."""
+
+
+def _chooses_option(module: Module, test: ast.Compare) -> bool:
+    """Whether it keeps an option for CUDA and the CPU, as the rules for torch.compile and the frameworks write it."""
     parent = module.parents[test]
-    if isinstance(parent, ast.IfExp) and parent.test is test:
+    while isinstance(parent, ast.IfExp | ast.BoolOp):
         parent = module.parents[parent]
-    return isinstance(parent, ast.keyword) and parent.arg in ("mode", "dynamic", "capturable")
+    return isinstance(parent, ast.keyword) and parent.arg in OPTIONS
 
 
 def _lists_cuda(node: ast.expr) -> bool:

@@ -50,6 +50,17 @@ CANDIDATE = (
     b"pynvml",
     b"cupy",
     b"amp_C",
+    b"accelerate",
+    b"TrainingArguments",
+    b"device_map",
+    b"attn_impl",
+    b"flash_attention",
+    b"load_in_",
+    b"BitsAndBytes",
+    b"GPTQConfig",
+    b"transformers.pipeline",
+    b"import pipeline",
+    b"SFTConfig",
 )
 """A file without any of these bytes holds nothing that a rule could match, and is not parsed.
 

@@ -13,7 +13,7 @@ from tpuport.fixes import Rewritten, applicable
 from tpuport.match import match
 from tpuport.model import Edit, Finding, Project, Rename, Rule, Safety
 from tpuport.rewrite import hoist, imports
-from tpuport.rewrite.import_edits import drop_imports, import_torch
+from tpuport.rewrite.import_edits import drop_imports, import_module
 from tpuport.rewrite.transform import apply
 
 ROUNDS = 4
@@ -114,7 +114,10 @@ def _apply(module: Module, project: Project, found: Sequence[Finding], width: in
     if unused:
         text = drop_imports(text, unused)
         after = _parsed(text)
-    return import_torch(text) if imports.lacks_torch(after) else text
+    for name in ("torch", "os"):
+        if imports.lacks(after, name) and not imports.lacks(module, name):
+            text = import_module(text, name)
+    return text
 
 
 def _parsed(text: str) -> Module:

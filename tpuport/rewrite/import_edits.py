@@ -109,8 +109,11 @@ def _small(statement: cst.BaseCompoundStatement | cst.SimpleStatementLine) -> cs
     return statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
 
 
-def import_torch(source: str) -> str:
-    """The text with `import torch` after its first run of imports, else after its docstring, else on top."""
+def import_module(source: str, name: str) -> str:
+    """The text with `import name` in its first run of imports, else after its docstring, else on top.
+
+    torch goes before the first import of another library, `os` before the first of the standard library.
+    """
     module = cst.parse_module(source)
     body = list(module.body)
     has_docstring = bool(body) and isinstance(_small(body[0]), cst.Expr)
@@ -118,14 +121,16 @@ def import_torch(source: str) -> str:
     at = first
     while at < len(body) and isinstance(_small(body[at]), cst.Import | cst.ImportFrom):
         at += 1
-    statement = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name("torch"))])])
+    statement = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name(name))])])
     blank = [cst.EmptyLine(indent=False)]
     if at == first:
         statement = statement.with_changes(leading_lines=blank if has_docstring else [])
         if at < len(body) and not body[at].leading_lines:
             body[at] = body[at].with_changes(leading_lines=blank)
     else:
-        others = [index for index in range(first, at) if not _is_standard(body[index])]
+        standard = name in sys.stdlib_module_names
+        others = [index for index in range(first, at) if standard or not _is_standard(body[index])]
+        others = [index for index in others if not _is_future(body[index])]
         if others:
             at = others[0]
             statement = statement.with_changes(leading_lines=body[at].leading_lines)
@@ -143,3 +148,9 @@ def _is_standard(statement: cst.BaseCompoundStatement | cst.SimpleStatementLine)
     else:
         name = small.names[0].evaluated_name if isinstance(small, cst.Import) else ""
     return name.partition(".")[0] in sys.stdlib_module_names
+
+
+def _is_future(statement: cst.BaseCompoundStatement | cst.SimpleStatementLine) -> bool:
+    small = _small(statement)
+    module = small.module if isinstance(small, cst.ImportFrom) else None
+    return isinstance(module, cst.Name) and module.value == "__future__"

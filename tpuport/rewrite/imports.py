@@ -117,10 +117,10 @@ def _loaded(module: Module) -> set[str]:
     return {node.id for node in module.of_type(ast.Name) if isinstance(node.ctx, ast.Load)}
 
 
-def lacks_torch(module: Module) -> bool:
-    """Whether the text uses the name `torch` with nothing that binds it there."""
+def lacks(module: Module, name: str) -> bool:
+    """Whether the text uses a module by its `name` with nothing that binds it there."""
     return any(
-        node.id == "torch" and module.lookup(node) is None
+        node.id == name and module.lookup(node) is None
         for node in module.of_type(ast.Name)
         if isinstance(node.ctx, ast.Load)
     )

@@ -1,0 +1,34 @@
+"""Names of the libraries around PyTorch that decide on devices: which of their callables take what."""
+
+ACCELERATORS = {
+    "accelerate.Accelerator",
+    "accelerate.accelerator.Accelerator",
+    "accelerate.PartialState",
+    "accelerate.state.PartialState",
+}
+"""What makes Accelerate choose its device."""
+
+PARSERS = {"transformers.HfArgumentParser", "trl.TrlParser"}
+"""What makes training arguments out of a command line."""
+
+
+def is_training_arguments(name: str) -> bool:
+    """Whether a qualified name is that of `TrainingArguments`, or of a class of transformers or TRL made from it."""
+    root, _, leaf = name.partition(".")
+    leaf = leaf.rpartition(".")[2]
+    return (root == "transformers" and leaf.endswith("TrainingArguments")) or (
+        root == "trl" and leaf.endswith("Config") and leaf != "ModelConfig"
+    )
+
+
+def is_pipeline(name: str) -> bool:
+    """Whether a qualified name is that of transformers' `pipeline`."""
+    return name in ("transformers.pipeline", "transformers.pipelines.pipeline")
+
+
+LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.", "lightning_lite.")
+
+
+def is_lightning_trainer(name: str) -> bool:
+    """Whether a qualified name is that of Lightning's `Trainer` or `Fabric`."""
+    return name.startswith(LIGHTNING) and name.rpartition(".")[2] in ("Trainer", "Fabric")
