@@ -89,9 +89,29 @@ def test_the_users_text_is_escaped(tmp_path: Path) -> None:
 
 def test_the_source_carries_its_breaks_and_costs(tmp_path: Path) -> None:
     saved_page = page(tmp_path)
-    assert re.search(r'90\.0%</span><span class="number">4</span><span class="text">def forward\(x\):', saved_page)
-    line = saved_page[saved_page.index('<span class="number">7</span>') :]
-    assert "graph break, 1×" in line[: line.index('<span class="number">8</span>')]
+    assert re.search(r'90\.0%</span><span class="number" id="[^"]+">4</span><span class="text">def fo', saved_page)
+    line = saved_page[saved_page.index('">7</span>') :]
+    assert "graph break, 1×" in line[: line.index('">8</span>')]
+
+
+def test_a_finding_leads_to_its_line(tmp_path: Path) -> None:
+    saved_page = page(tmp_path)
+    anchor = re.search(r'<a href="#([^"]+)">model\.py:7</a>', saved_page)
+    assert anchor is not None
+    assert f'id="{anchor[1]}">7</span>' in saved_page
+
+
+def test_the_page_begins_with_what_matters(tmp_path: Path) -> None:
+    saved_page = page(tmp_path)
+    facts = re.findall(r"<span>([^<]+)</span><b>([^<]+)</b>", saved_page)
+    assert facts == [
+        ("executions a step", "12 → 3"),
+        ("a step on v6e", "0.171 µs"),
+        ("losses", "agree"),
+        ("graph breaks", "1"),
+        ("recompiles", "1"),
+        ("host waits a step", "2"),
+    ]
 
 
 def chromium(folder: Path, text: str, *options: str) -> tuple[str, str]:
@@ -106,9 +126,10 @@ def chromium(folder: Path, text: str, *options: str) -> tuple[str, str]:
 
 
 MEASURE = """<script>addEventListener("load", () => {
-const charts = [...document.querySelectorAll("figure > svg")].map(svg => svg.getBoundingClientRect());
-const marks = document.querySelectorAll("#step-times circle.dot, #chip-times rect.rect").length;
-const drawn = charts.map(chart => chart.width > 200 && chart.height > 100);
+const shown = selector => [...document.querySelectorAll(selector)].filter(item => item.getClientRects().length);
+const marks = shown("#step-times circle.dot, #chip-times rect.rect").length;
+const drawn = shown("figure svg.pygal-chart").map(svg => svg.getBoundingClientRect()).map(
+  chart => chart.width > 200 && chart.height > 100);
 const background = getComputedStyle(document.body).backgroundColor;
 document.title = JSON.stringify([document.documentElement.scrollWidth, innerWidth, drawn, marks, background]);
 })</script></body>"""

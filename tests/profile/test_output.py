@@ -124,8 +124,6 @@ def test_the_markdown_report_is_as_in_its_snapshot(tmp_path: Path, name: str) ->
 @pytest.mark.parametrize("name", SESSIONS)
 def test_markdown_tables_have_as_many_cells_as_their_headers(tmp_path: Path, name: str) -> None:
     lines = markdown(tmp_path, name).splitlines()
-    tables = [line for line in lines if line.startswith("|")]
-    assert tables
     for before, line in pairwise(lines):
         if before.startswith("|") and line.startswith("|"):
             assert before.count("|") == line.count("|")
@@ -134,6 +132,20 @@ def test_markdown_tables_have_as_many_cells_as_their_headers(tmp_path: Path, nam
 @pytest.mark.parametrize("name", SESSIONS)
 def test_the_text_report_is_as_in_its_snapshot(tmp_path: Path, name: str) -> None:
     assert text(tmp_path, name) == (SNAPSHOTS / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def test_what_befell_all_modes_is_told_once(tmp_path: Path) -> None:
+    failed = [STARTED, Ended("raised", 1, "TypeError: <class 'int'> | no", LINE)]
+    records: dict[Mode, list[Any]] = dict.fromkeys((Mode.EAGER, Mode.FUSED, Mode.COMPILED), failed)
+    saved = load(make_session(tmp_path / "s", records))
+    analysed = analyse(saved)
+    stream = io.StringIO()
+    profile_text.render(saved, analysed, Console(file=stream, width=WIDTH, _environ={}))
+    assert stream.getvalue().count("TypeError") == 1
+    assert "eager, fused and compiled failed at model.py:7: TypeError: <class 'int'> | no" in stream.getvalue()
+    page = profile_markdown.render(saved, analysed)
+    assert page.count("TypeError") == 1
+    assert "- **eager, fused and compiled failed** at model.py:7: TypeError: &lt;class 'int'> \\| no" in page
 
 
 def test_a_difference_comes_before_every_gain(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.profile.command import make_plan, make_session, tpuport
+from tests.profile.command import SCRIPTS, make_plan, make_session, tpuport
 from tests.profile.test_output import SESSIONS, session
 from tpuport.config import Config
 from tpuport.errors import ConfigError, UsageError
@@ -116,7 +116,7 @@ def test_beyond_a_limit_the_exit_code_is_1_and_the_report_is_shown(tmp_path: Pat
 
 
 def test_an_unknown_limit_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    result = tpuport("profile", "train.py", "--fail-on", "speed", cwd=tmp_path)
+    result = tpuport("profile", SCRIPTS / "train.py", "--fail-on", "speed", cwd=tmp_path)
     assert result.code == 2
     assert "unknown limit 'speed'" in result.err
 

@@ -1,6 +1,12 @@
-"""Charts of the HTML report: inline SVG without scripts, in the page's own colours."""
+"""Charts of the HTML report: inline SVG without scripts, in the page's own colours.
 
+Each is drawn twice, for a wide window and for a phone, as text that shrinks with its chart can't be read there.
+"""
+
+import math
 import re
+from collections.abc import Callable, Iterable
+from itertools import groupby
 from typing import Any
 
 import pygal
@@ -14,33 +20,70 @@ from tpuport.profile.session import Session
 
 COLOURS = {Mode.EAGER: "#8a8f98", Mode.FUSED: "#2f81f7", Mode.COMPILED: "#d97706", Mode.COMPILED_FUSED: "#9333ea"}
 """One colour a mode, legible on light and on dark."""
+_WIDTHS = {"wide": 860, "narrow": 400}
+_SPREAD = 8.0
+"""Longest by shortest step from which on the scale is logarithmic: a step that compiles dwarfs all others."""
 
 
 def step_times(session: Session) -> str:
     """Plot the time of every step but the first, which holds the start-up; empty when there is none."""
-    series = {
-        run.mode: [(step.index, step.seconds, step.phase) for step in run.records.of(Step)][1:] for run in session.runs
-    }
-    modes = [mode for mode, steps in series.items() if steps]
-    if not modes:
+    series = {run.mode: run.records.of(Step)[1:] for run in session.runs}
+    series = {mode: steps for mode, steps in series.items() if steps}
+    if not series:
         return ""
-    chart = pygal.XY(
-        **_options(modes),
-        stroke=True,
-        x_title="step",
-        x_value_formatter=lambda step: f"{step:g}",
-        y_labels_major_count=4,
-        value_formatter=duration,
-    )
-    for mode in modes:
-        chart.add(
-            mode.value, [{"value": (index, value), "label": _phase(phase)} for index, value, phase in series[mode]]
+    times = [step.seconds for steps in series.values() for step in steps]
+    logarithmic = max(times) > _SPREAD * min(times) > 0
+
+    # pygal's own logarithmic scale would be one of both axes.
+    height: Callable[[float], float] = math.log10 if logarithmic else float
+
+    def draw(options: dict[str, Any]) -> Any:
+        chart = pygal.XY(
+            **{**options, "include_x_axis": not logarithmic, "show_minor_y_labels": logarithmic},
+            stroke=True,
+            x_title="step",
+            x_value_formatter=lambda step: f"{step:g}",
+            value_formatter=duration,
         )
-    return _svg(chart)
+        if logarithmic:
+            labels = _decades(min(times), max(times))
+            chart.y_labels = [{"value": height(value), "label": duration(value)} for value in labels]
+        for mode, steps in series.items():
+            chart.add(mode.value, [_point(step, height(step.seconds)) for step in steps])
+        return chart
+
+    return _drawn(draw, list(series))
 
 
-def _phase(phase: Phase) -> str:
-    return {Phase.WARMUP: "warm-up", Phase.COUNTED: "counting executions", Phase.TIMED: "timed"}[phase]
+def step_phases(session: Session) -> list[str]:
+    """Return what the steps of the plot were for, modes with the same phases in one sentence."""
+    found: dict[str, list[str]] = {}
+    for run in session.runs:
+        steps = run.records.of(Step)[1:]
+        phases = (list(group) for _, group in groupby(steps, key=lambda step: step.phase))
+        if said := ", ".join(f"{_PHASES[steps[0].phase]} {_range(steps)}" for steps in phases):
+            found.setdefault(said, []).append(run.mode.value)
+    return [f"{', '.join(modes)}: {said}" for said, modes in found.items()]
+
+
+_PHASES = {Phase.WARMUP: "warm-up", Phase.COUNTED: "counting of executions", Phase.TIMED: "timed"}
+
+
+def _range(steps: list[Step]) -> str:
+    first, last = steps[0].index, steps[-1].index
+    return f"{first}" if first == last else f"{first}–{last}"
+
+
+def _point(step: Step, height: float) -> dict[str, Any]:
+    """Return a step as a point; one that compiled is larger."""
+    return {"value": (step.index, height), "node": {"r": 6 if step.compiled else 2.5}}
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """Return labels for a logarithmic axis: powers of ten, with 3 between them where there are few."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    between = (1, 3) if len(decades) <= 4 else (1,)
+    return [factor * 10.0**decade for decade in decades for factor in between]
 
 
 def chip_times(report: Report) -> str:
@@ -50,19 +93,29 @@ def chip_times(report: Report) -> str:
         return ""
     chips = list(dict.fromkeys(row.chip for row in rows))
     modes = list(dict.fromkeys(row.mode for row in rows))
-    chart = pygal.Bar(**_options(modes), value_formatter=duration, y_labels_major_count=4)
-    chart.x_labels = chips
     values = {(row.chip, row.mode): row.time.value for row in rows}
-    for mode in modes:
-        chart.add(mode.value, [values.get((chip, mode)) for chip in chips])
-    return _svg(chart)
+
+    def draw(options: dict[str, Any]) -> Any:
+        chart = pygal.Bar(**options, value_formatter=duration, y_labels_major_count=4)
+        chart.x_labels = chips
+        for mode in modes:
+            chart.add(mode.value, [values.get((chip, mode)) for chip in chips])
+        return chart
+
+    return _drawn(draw, modes)
 
 
-_UNUSED = re.compile("<!--.*?-->|<script.*?</script>", re.DOTALL)
-"""Comments, and what pygal's own script would read."""
+_UNUSED = re.compile("<!--.*?-->|<script.*?</script>|<title>Pygal</title>", re.DOTALL)
+"""Comments, what pygal's own script would read, and a title that says nothing."""
 
 
-def _options(modes: list[Mode]) -> dict[str, Any]:
+def _drawn(draw: Callable[[dict[str, Any]], Any], modes: Iterable[Mode]) -> str:
+    charts = ((name, draw(_options(list(modes), width))) for name, width in _WIDTHS.items())
+    svgs = ((name, chart.render(is_unicode=True)) for name, chart in charts)
+    return "".join(f'<div class="{name}">{_UNUSED.sub("", svg)}</div>' for name, svg in svgs)
+
+
+def _options(modes: list[Mode], width: int) -> dict[str, Any]:
     return {
         "style": Style(
             background="transparent",
@@ -72,14 +125,15 @@ def _options(modes: list[Mode]) -> dict[str, Any]:
             foreground_subtle="#7d858055",
             colors=tuple(COLOURS[mode] for mode in modes),
             font_family="system-ui, sans-serif",
-            label_font_size=15,
-            major_label_font_size=15,
-            legend_font_size=16,
-            title_font_size=15,
+            label_font_size=13,
+            major_label_font_size=13,
+            legend_font_size=13,
+            title_font_size=13,
+            opacity=".9",
         ),
         "js": (),
-        "width": 760,
-        "height": 330,
+        "width": width,
+        "height": 300,
         "include_x_axis": True,
         "legend_at_bottom": True,
         "legend_at_bottom_columns": len(modes),
@@ -90,8 +144,3 @@ def _options(modes: list[Mode]) -> dict[str, Any]:
         "margin": 8,
         "margin_bottom": 24,
     }
-
-
-def _svg(chart: Any) -> str:
-    rendered: str = chart.render(is_unicode=True)
-    return _UNUSED.sub("", rendered)

@@ -1,10 +1,21 @@
 """The profile report as one HTML page that needs nothing else: no network, no script."""
 
+import re
 from dataclasses import dataclass, field
 
 from tpuport.errors import UsageError
-from tpuport.output.profile_shared import best_table, chip_remarks, chips_note, operation_name, trace_lines
-from tpuport.output.profile_units import amount, duration, memory, number, percent, seconds, size
+from tpuport.output.profile_headline import compiles, failures, headline
+from tpuport.output.profile_shared import (
+    DEVICE_NAMES,
+    best_table,
+    chip_remarks,
+    chips_note,
+    device_note,
+    notes,
+    operation_name,
+    trace_lines,
+)
+from tpuport.output.profile_units import amount, duration, duration_range, memory, number, percent, seconds, size
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.graph_breaks import GraphBreakRow
 from tpuport.profile.analyses.host_syncs import HostSyncRow
@@ -15,7 +26,7 @@ from tpuport.profile.places import Place
 from tpuport.profile.session import Session
 
 _PACKAGES = ("jinja2", "pygal")
-_CONTEXT = 12
+_CONTEXT = 3
 """Lines of source shown around a line of which there is something to say."""
 
 
@@ -50,26 +61,49 @@ def render(session: Session, report: Report) -> str:
         raise UsageError(f"--format html needs {' and '.join(absent)}", hint=f"Install with: {INSTALL_PROFILE}")
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from tpuport.output.profile_charts import chip_times, step_times
+    from tpuport.output.profile_charts import chip_times, step_phases, step_times
 
     environment = Environment(
         loader=PackageLoader("tpuport", "output"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    filters = (amount, duration, memory, number, percent, seconds, size, operation_name, chip_remarks, chips_note)
-    environment.filters.update({function.__name__: function for function in filters})
+    filters = (
+        amount, duration, duration_range, memory, number, percent, seconds, size,
+        operation_name, chip_remarks, chips_note, _code_spans,
+    )  # fmt: skip
+    environment.filters.update({function.__name__.lstrip("_"): function for function in filters})
+    files = annotated(session, report)
+    anchors = {
+        (file.name, line.number): f"line-{number}-{line.number}"
+        for number, file in enumerate(files)
+        for line in file.lines
+    }
     return environment.get_template("profile_report.html.jinja").render(
         session=session,
         plan=session.plan,
         report=report,
         programs={row.mode: row for row in report.programs.rows},
         time_basis=next((row.step_time.median.basis.value for row in report.modes.rows if row.step_time), ""),
+        device_name=DEVICE_NAMES[session.plan.device],
+        device_note=device_note(session.plan.device),
+        headline=headline(report, session.plan.device),
+        failures=failures(report),
         step_times=step_times(session),
+        step_phases=step_phases(session),
         chip_times=chip_times(report),
         table=best_table(report),
+        notes=notes(report),
         trace_lines=trace_lines(report.traces),
-        files=annotated(session, report),
-        compiles=any(row.mode.compiles and row.failure is None for row in report.modes.rows),
+        files=files,
+        anchor=anchors.get,
+        compiles=compiles(report),
     )
+
+
+def _code_spans(text: str) -> str:
+    """Return `text` as HTML, with what stands in back-quotes as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def annotated(session: Session, report: Report) -> tuple[SourceFile, ...]:

@@ -1,13 +1,19 @@
 """The profile report as Markdown, for the description of a pull request."""
 
+import html
+import re
 from collections.abc import Iterable, Iterator
 
+from tpuport.output.profile_headline import compiles, failures, headline
 from tpuport.output.profile_shared import (
+    DEVICE_NAMES,
     best_table,
     change_cells,
     chip_remarks,
     chips_note,
     comparison_lists,
+    device_note,
+    notes,
     operation_name,
     trace_lines,
 )
@@ -18,15 +24,19 @@ from tpuport.profile.comparison import Comparison
 from tpuport.profile.session import Session
 
 _SHOWN_LINES = 12
+_CODE_OR_TAG = re.compile(r"`[^`]*`|<")
 
 
 def render(session: Session, report: Report) -> str:
     """Return the report."""
     plan = session.plan
     command = _code(" ".join((plan.script_as_given, *plan.arguments)))
-    head = f"## tpuport profile `{command}`\n\ndevice: {plan.device.value}"
+    note = device_note(plan.device)
+    head = f"## tpuport profile `{command}`\n\ndevice: {DEVICE_NAMES[plan.device]}{f'. {note}' if note else ''}"
     parts = (
         head,
+        _failures(report),
+        _headline(session, report),
         _modes(report),
         _losses(report),
         _chips(report),
@@ -34,6 +44,7 @@ def render(session: Session, report: Report) -> str:
         _breaks(report),
         _recompiles(report),
         _host_syncs(report),
+        _notes(report),
         _traces(report),
     )
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -53,7 +64,26 @@ def render_comparison(comparison: Comparison) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _failures(report: Report) -> str:
+    lines: list[str] = []
+    for item in failures(report):
+        where = f" at {item.failure.place}" if item.failure.place else ""
+        hint = f" {item.failure.hint}" if item.failure.hint else ""
+        lines.append(f"- **{item.named} failed**{where}: {_cell(item.failure.what)}{hint}")
+    return "\n".join(lines)
+
+
+def _headline(session: Session, report: Report) -> str:
+    facts = headline(report, session.plan.device)
+    if not facts:
+        return ""
+    values = tuple(f"**{fact.value}**{' ⚠️' if fact.bad else ''}" for fact in facts)
+    return _table(tuple(fact.title for fact in facts), (values, tuple(fact.detail for fact in facts)))
+
+
 def _modes(report: Report) -> str:
+    if not any(row.steps for row in report.modes.rows):
+        return ""
     basis = next((row.step_time.median.basis.value for row in report.modes.rows if row.step_time), "")
     header = (
         "mode",
@@ -79,9 +109,7 @@ def _modes(report: Report) -> str:
 
 
 def _outcome(row: ModeRow) -> str:
-    if row.failure is None:
-        return ""
-    return f"**failed**{f' at {row.failure.place}' if row.failure.place else ''}: {row.failure.what}"
+    return "" if row.failure is None else "**failed**"
 
 
 def _losses(report: Report) -> str:
@@ -116,9 +144,10 @@ def _chips(report: Report) -> str:
         )
         for row in report.chips.rows
     )
-    title = "### On a chip (estimated)"
     remarks = [f"- {_cell(line)}" for row in report.chips.rows for line in chip_remarks(row)]
-    return "\n\n".join(filter(None, (title, _table(header, rows), chips_note(report.chips), "\n".join(remarks))))
+    reading = "\n\n".join(filter(None, (chips_note(report.chips), "\n".join(remarks))))
+    parts = ("### On a chip (estimated)", _table(header, rows), _folded("How to read these estimates", reading))
+    return "\n\n".join(parts)
 
 
 def _lines(report: Report) -> str:
@@ -134,13 +163,13 @@ def _lines(report: Report) -> str:
         )
         for row in table.rows[:_SHOWN_LINES]
     )
-    title = f"### Cost by source line on {table.chip}, {table.mode.value} (estimated)"
-    return f"{title}\n\n{_table(('share', 'line', 'source', 'part'), rows)}"
+    title = f"Cost by source line on {table.chip}, {table.mode.value} (estimated)"
+    return _folded(title, _table(("share", "line", "source", "part"), rows))
 
 
 def _breaks(report: Report) -> str:
     if not report.graph_breaks.rows:
-        return "### Graph breaks: none" if _compiles(report) else ""
+        return "### Graph breaks: none" if compiles(report) else ""
     rows = (
         (
             str(row.place or NONE),
@@ -160,7 +189,7 @@ def _breaks(report: Report) -> str:
 def _recompiles(report: Report) -> str:
     found = report.recompiles
     if not found.rows and not found.limits:
-        return "### Recompiles: none" if _compiles(report) else ""
+        return "### Recompiles: none" if compiles(report) else ""
     rows = (
         (
             str(row.place or NONE),
@@ -199,15 +228,21 @@ def _host_syncs(report: Report) -> str:
     return f"### Host waits in a step: {len(report.host_syncs.rows)}\n\n{_table(header, rows)}"
 
 
+def _notes(report: Report) -> str:
+    lines = [f"- {_cell(line)}" for line in notes(report)]
+    return _folded(f"Notes: {len(lines)}", "\n".join(lines)) if lines else ""
+
+
 def _traces(report: Report) -> str:
     lines = [f"- {line}" for line in trace_lines(report.traces)]
     if report.traces.command:
         lines.append(f"- TensorBoard: `{_code(report.traces.command)}`")
-    return "\n".join(["### Traces\n", *lines]) if lines else ""
+    return _folded("Traces", "\n".join(lines)) if lines else ""
 
 
-def _compiles(report: Report) -> bool:
-    return any(row.mode.compiles and row.failure is None for row in report.modes.rows)
+def _folded(summary: str, body: str) -> str:
+    """Return what opens with a click; the empty lines let GitHub read the body as Markdown."""
+    return f"<details><summary>{html.escape(summary)}</summary>\n\n{body}\n\n</details>"
 
 
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -222,8 +257,9 @@ def _table_lines(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> It
 
 
 def _cell(text: str) -> str:
-    """Return `text` as it stays inside one cell."""
-    return " ".join(text.split()).replace("|", "\\|")
+    """Return `text` as it stays inside one cell, where only back-quotes mark it up: a `<` would begin a tag."""
+    line = " ".join(text.split()).replace("|", "\\|")
+    return _CODE_OR_TAG.sub(lambda found: "&lt;" if found[0] == "<" else found[0], line)
 
 
 def _code(text: str) -> str:

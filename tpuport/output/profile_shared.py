@@ -9,6 +9,24 @@ from tpuport.profile.analyses.traces import Traces
 from tpuport.profile.comparison import Change, Comparison
 from tpuport.profile.figures import Figure
 from tpuport.profile.layout import KINETO_TRACE, TRACES
+from tpuport.profile.plan import Device
+
+DEVICE_NAMES = {
+    Device.TPU: "TPU",
+    Device.EMULATED_TPU: "emulated TPU (torch_tpu over XLA's CPU backend)",
+    Device.CUDA: "CUDA",
+    Device.CPU: "CPU",
+}
+
+
+def device_note(device: Device) -> str:
+    """Return what has to be known of the figures that a device gives; nothing for a real one."""
+    if device is not Device.EMULATED_TPU:
+        return ""
+    return (
+        "Executions and programs are what torch_tpu gives a TPU to run: compare the modes by them. "
+        "Times marked emulated are those of XLA's CPU backend and say nothing of a TPU."
+    )
 
 
 def chips_note(chips: ChipReport) -> str:
@@ -57,6 +75,25 @@ def trace_lines(traces: Traces) -> list[str]:
         lines.append(f"Perfetto and chrome://tracing open Kineto's account: {TRACES}/MODE/{KINETO_TRACE}")
     if traces.graphs:
         lines.append(f"TensorBoard's graph viewer shows the programs compiled for a chip: {', '.join(traces.graphs)}")
+    return lines
+
+
+def notes(report: Report) -> list[str]:
+    """Return what has to be known of the modes' figures; what holds for several modes is said once."""
+    said: dict[str, list[str]] = {}
+    for row in report.modes.rows:
+        for remark in row.remarks:
+            said.setdefault(f"{remark.text}{f' ({remark.place})' if remark.place else ''}", []).append(row.mode.value)
+        if row.unknown_records:
+            text = f"{count(row.unknown_records, 'record')} of another version not read"
+            said.setdefault(text, []).append(row.mode.value)
+        if row.damaged_records:
+            said.setdefault(f"{count(row.damaged_records, 'damaged record')} not read", []).append(row.mode.value)
+    lines = [f"{', '.join(modes)}: {text}" for text, modes in said.items()]
+    stand_ins = dict.fromkeys((item.what, item.how) for row in report.modes.rows for item in row.stand_ins)
+    if stand_ins:
+        shown = ", ".join(f"{what} ({how})" for what, how in stand_ins)
+        lines.append(f"stood in for, as the emulation lacks them and a TPU does not: {shown}")
     return lines
 
 

@@ -5,9 +5,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tpuport.output.profile_shared import change_cells, comparison_lists, trace_lines
+from tpuport.output.profile_headline import failures
+from tpuport.output.profile_shared import DEVICE_NAMES, change_cells, comparison_lists, device_note, notes, trace_lines
 from tpuport.output.profile_text_chips import chips_and_lines
-from tpuport.output.profile_units import NONE, duration, number, percent, scale, seconds
+from tpuport.output.profile_units import NONE, duration, duration_range, number, percent, seconds
 from tpuport.output.style import count
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.graph_breaks import GraphBreaks
@@ -23,16 +24,6 @@ from tpuport.profile.places import Place
 from tpuport.profile.plan import Device, Mode
 from tpuport.profile.session import Session
 
-_DEVICE_NAMES = {
-    Device.TPU: "TPU",
-    Device.EMULATED_TPU: "emulated TPU (torch_tpu over XLA's CPU backend)",
-    Device.CUDA: "CUDA",
-    Device.CPU: "CPU",
-}
-_EMULATED_NOTE = (
-    "Executions and programs are what torch_tpu gives a TPU to run: compare the modes by them. "
-    "Times marked emulated are those of XLA's CPU backend and say nothing of a TPU."
-)
 _SHOWN_CHANGES = 6
 
 
@@ -40,13 +31,13 @@ def render(session: Session, report: Report, console: Console) -> None:
     """Print the report to `console`."""
     parts = [
         _heading(session),
-        _failures(report.modes),
+        _failures(report),
         *_measurements(session, report),
         *chips_and_lines(session, report),
         _graph_breaks(report.graph_breaks, report.modes),
         _recompiles(report.recompiles, report.modes),
         _host_syncs(report.host_syncs),
-        _remarks(report.modes),
+        _notes(report),
         _traces(report.traces),
     ]
     for part in parts:
@@ -85,21 +76,20 @@ def _measurements(session: Session, report: Report) -> list[RenderableType | Non
 def _heading(session: Session) -> RenderableType:
     plan = session.plan
     script = " ".join((plan.script_as_given, *plan.arguments))
-    lines = [Text.assemble(("tpuport profile ", "bold"), script), Text(f"device: {_DEVICE_NAMES[plan.device]}")]
-    if plan.device is Device.EMULATED_TPU:
-        lines.append(Text(_EMULATED_NOTE, style="dim"))
+    lines = [Text.assemble(("tpuport profile ", "bold"), script), Text(f"device: {DEVICE_NAMES[plan.device]}")]
+    if note := device_note(plan.device):
+        lines.append(Text(note, style="dim"))
     return Group(*lines)
 
 
-def _failures(modes: Modes) -> RenderableType | None:
+def _failures(report: Report) -> RenderableType | None:
     lines: list[RenderableType] = []
-    for row in modes.rows:
-        if row.failure is None:
-            continue
-        where = f" at {row.failure.place}" if row.failure.place else ""
-        lines.append(Text.assemble((f"{row.mode.value} failed", "bold red"), f"{where}: {row.failure.what}"))
-        if row.failure.hint:
-            lines.append(Padding(Text(row.failure.hint), (0, 0, 0, 2)))
+    for item in failures(report):
+        failure = item.failure
+        where = f" at {failure.place}" if failure.place else ""
+        lines.append(Text.assemble((f"{item.named} failed", "bold red"), f"{where}: {failure.what}"))
+        if failure.hint:
+            lines.append(Padding(Text(failure.hint), (0, 0, 0, 2)))
     return Group(*lines) if lines else None
 
 
@@ -177,9 +167,8 @@ def _time_basis(modes: Modes) -> str:
 def _step_cells(time: StepTime | None) -> list[Text]:
     if time is None:
         return [Text(NONE), Text(NONE), Text("0")]
-    factor, unit = scale(time.highest.value)
-    low, median, high = (f"{figure.value * factor:.3g}" for figure in (time.lowest, time.median, time.highest))
-    return [Text(f"{median} {unit}"), Text(f"{low} – {high} {unit}"), Text(str(time.steps))]
+    spread = duration_range(time.lowest.value, time.highest.value)
+    return [_seconds(time.median), Text(spread), Text(str(time.steps))]
 
 
 def _number(figure: Figure | None) -> Text:
@@ -297,17 +286,9 @@ def _compiled(modes: Modes) -> bool:
     return any(row.mode.compiles and row.failure is None for row in modes.rows)
 
 
-def _remarks(modes: Modes) -> RenderableType | None:
-    lines: list[str] = []
-    for row in modes.rows:
-        lines += _mode_remarks(row)
-    stand_ins = dict.fromkeys((item.what, item.how) for row in modes.rows for item in row.stand_ins)
-    if stand_ins:
-        shown = ", ".join(f"{what} ({how})" for what, how in stand_ins)
-        lines.append(f"stood in for, as the emulation lacks them and a TPU does not: {shown}")
-    if not lines:
-        return None
-    return Group(Text("Notes", style="bold"), *(Text(f"- {line}") for line in lines))
+def _notes(report: Report) -> RenderableType | None:
+    lines = [Text(f"- {line}") for line in notes(report)]
+    return Group(Text("Notes", style="bold"), *lines) if lines else None
 
 
 def _traces(traces: Traces) -> RenderableType | None:
@@ -316,12 +297,3 @@ def _traces(traces: Traces) -> RenderableType | None:
         # Never broken, so that it can be copied.
         lines.append(Text(f"  {traces.command}", no_wrap=True, overflow="ignore"))
     return Group(Text("Traces", style="bold"), *lines) if lines else None
-
-
-def _mode_remarks(row: ModeRow) -> list[str]:
-    lines = [f"{row.mode.value}: {remark.text}{f' ({remark.place})' if remark.place else ''}" for remark in row.remarks]
-    if row.unknown_records:
-        lines.append(f"{row.mode.value}: {row.unknown_records} records were written by another version and not read")
-    if row.damaged_records:
-        lines.append(f"{row.mode.value}: {row.damaged_records} records are damaged and not read")
-    return lines

@@ -47,7 +47,8 @@ def _names(chips: ChipReport) -> Iterator[tuple[str, str, ChipRow]]:
 def _chips(chips: ChipReport) -> RenderableType:
     table = _table("A step on a chip (estimated)")
     for name in ("time", "at least", "bound by", "launch", "boundary", "memory"):
-        table.add_column(name, justify="left" if name == "bound by" else "right", no_wrap=True)
+        # In a narrow terminal the last one is broken rather than cut.
+        table.add_column(name, justify="left" if name == "bound by" else "right", no_wrap=name != "memory")
     for chip, mode, row in _names(chips):
         table.add_row(
             chip,
@@ -64,7 +65,7 @@ def _chips(chips: ChipReport) -> RenderableType:
 
 def _memory(row: ChipRow) -> Text:
     if row.fits:
-        return Text(f"{memory(row.peak.value)} / {memory(row.memory.value)}")
+        return Text(f"{memory(row.peak.value)}/{memory(row.memory.value)}")
     excess = row.peak.value - row.memory.value
     return Text(f"{memory(excess)} over {memory(row.memory.value)}", style="bold red")
 

@@ -18,6 +18,13 @@ def duration(seconds: float) -> str:
     return f"{seconds * factor:.3g} {unit}"
 
 
+def duration_range(lowest: float, highest: float) -> str:
+    """Return two durations, with one unit where both have the same."""
+    low, high = duration(lowest), duration(highest)
+    number_, _, unit = low.partition(" ")
+    return f"{number_ if high.endswith(f' {unit}') else low} – {high}"
+
+
 def number(figure: Figure | None) -> str:
     """Return a bare figure, or a dash."""
     return NONE if figure is None else f"{figure.value:g}"

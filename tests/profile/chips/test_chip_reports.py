@@ -1,11 +1,15 @@
 """Sums over a step, on sessions whose programs have costs that are known."""
 
+import io
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from tests.profile.command import make_plan, make_session
+from tpuport.output import profile_text
+from tpuport.profile.analyses import analyse
 from tpuport.profile.analyses.chips import Bound, ChipRow, analyse_chips
 from tpuport.profile.analyses.lines import LineRow, StepPhase, analyse_lines
 from tpuport.profile.chips.estimates import Compiled, Cost, Kernels, Memory, SourceFrame
@@ -170,3 +174,13 @@ def test_what_the_compiler_added_belongs_to_most_of_its_program(tmp_path: Path) 
 def test_an_operation_without_a_stack_ran_on_autograds_thread(tmp_path: Path) -> None:
     (found,) = lines(session(tmp_path, {"a": 1}, compiled("a", Cost(0, "gelu_backward", 50.0))))
     assert (found.place, found.operations, found.phases) == (None, ("gelu_backward",), {StepPhase.BACKWARD: 50})
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_tables_fit_a_terminal(tmp_path: Path, width: int) -> None:
+    saved = session(tmp_path, {"a": 3}, compiled("a", Cost(LINEAR, "mm", 9e5), peak=999 * 2**20), mode=Mode.COMPILED)
+    stream = io.StringIO()
+    profile_text.render(saved, analyse(saved), Console(file=stream, width=width, _environ={}))
+    tables = stream.getvalue().partition("A step on a chip")[2].partition("The source")[0]
+    assert "999 MiB/32 GiB" in tables
+    assert "…" not in tables
