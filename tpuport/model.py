@@ -101,10 +101,14 @@ class InsertArgument:
 
 @dataclass(frozen=True, slots=True)
 class GuardStatement:
-    """Put the simple statement at `span` under `if condition:`."""
+    """Put the simple statement at `span` under `if condition:`, and the statements `otherwise` under its `else:`.
+
+    An `if` alone in `otherwise` makes an `elif:`.
+    """
 
     span: Span
     condition: str
+    otherwise: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,16 @@ FILLS = {"update", "append", "extend", "setdefault", "insert", "add"}
 
 
 class Branches:
-    """Looks into the branches of one module; `drafted` are the nodes that some rule has claimed."""
+    """Looks into the branches of one module; `drafted` are the nodes that some rule has claimed, `moving` those that
+    have a counterpart on every accelerator.
+    """
 
-    def __init__(self, module: Module, guards: Guards, drafted: Iterable[ast.AST]) -> None:
+    def __init__(
+        self, module: Module, guards: Guards, drafted: Iterable[ast.AST], moving: Iterable[ast.AST] = ()
+    ) -> None:
         self.module = module
         self.guards = guards
+        self.moving = set(moving)
         # `Load` and its kind are one object wherever they stand.
         self.drafted = {node for top in drafted for node in ast.walk(top) if not isinstance(node, ast.expr_context)}
 
@@ -81,19 +86,19 @@ class Branches:
 
     def _is_portable(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         return any(
-            node in self.drafted
-            or node in self._tests
-            or (isinstance(node, ast.Attribute) and node.attr == "to" and self._is_given_a_device(node))
-            for node in ast.walk(function)
+            node in self.moving or node in self._tests or self._moves_to_a_device(node) for node in ast.walk(function)
         )
 
     @cached_property
     def _tests(self) -> set[ast.expr]:
         return set(self.guards.tests())
 
-    def _is_given_a_device(self, method: ast.Attribute) -> bool:
-        call = self.module.call_of(method)
-        return call is not None and any(dotted(argument).endswith("device") for argument in call.args)
+    def _moves_to_a_device(self, node: ast.AST) -> bool:
+        """Whether it is `x.to(device)`, as helpers do that have moved."""
+        match node:
+            case ast.Call(func=ast.Attribute(attr="to"), args=[ast.Name(id=name), *_]):
+                return name.endswith("device")
+        return False
 
     def is_told(self, node: ast.AST) -> bool:
         """Whether a string only tells people something: printed, logged, raised, a docstring or an option's help."""

@@ -3,12 +3,16 @@
 import ast
 import re
 from collections.abc import Iterator
+from textwrap import indent
 
+from tpuport.analysis.guards import conditions
 from tpuport.analysis.module import dotted
-from tpuport.checks.tensor_type_alias import DTYPES, aliases, constructor
+from tpuport.checks.tensor_type_alias import CURRENT, DTYPES, aliases, constructor
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import Edit, InsertArgument, Replace, Rule, SetArgument, SetAttribute
+from tpuport.mapping import CUDA_THERE
+from tpuport.model import Edit, GuardStatement, InsertArgument, Replace, Rule, SetArgument, SetAttribute
 
+SET_TYPE = "torch.set_default_tensor_type"
 TYPE_NAME = re.compile(r"torch\.cuda\.(\w+Tensor)$")
 
 
@@ -29,13 +33,55 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
 
 
 def _default_type(context: Context, rule: Rule, node: ast.expr, dtype: str) -> Draft | None:
-    """`torch.set_default_tensor_type(...)`: its successors reach more code than it did."""
-    call = context.module.parents[node]
-    if not isinstance(call, ast.Call) or context.module.callee(call) != "torch.set_default_tensor_type":
+    """`torch.set_default_tensor_type(...)`: CUDA keeps it, another accelerator becomes the default device."""
+    module = context.module
+    call = module.parents[node]
+    if not isinstance(call, ast.Call) or module.callee(call) != SET_TYPE:
         return None
-    reason = f"`torch.set_default_dtype({dtype})` and `torch.set_default_device(device)` say it for every device, "
-    reason += "but reach code that the default tensor type did not"
-    return Draft(rule, node, Role.BLOCKS, reason=reason)
+    statement = module.parents[call]
+    if not isinstance(statement, ast.Expr):
+        return Draft(rule, node, Role.BLOCKS, reason="it is called within an expression")
+    if _is_settled(context, statement):
+        return Draft(rule, node, Role.CUDA_ONLY)
+    if back := next((other for other in module.of_type(ast.Call) if _takes_back(context, other, call)), None):
+        reason = f"line {module.span(back).line} takes the type back, and no call does that for a default device alone"
+        return Draft(rule, node, Role.BLOCKS, reason=reason)
+    other = f"torch.set_default_device({CURRENT})"
+    if dtype != "torch.float32":
+        half = "  # as autocast does there" if dtype == "torch.float16" else ""
+        wanted = "torch.bfloat16" if half else dtype
+        other = f"torch.set_default_dtype({wanted}){half}\n{other}"
+    if not context.guards.has_accelerator(node):
+        other = "if torch.accelerator.is_available():\n" + indent(other, "    ")
+    edit = GuardStatement(module.span(statement), CUDA_THERE, other)
+    return Draft(rule, node, Role.MOVES, (edit,))
+
+
+def _is_settled(context: Context, statement: ast.Expr) -> bool:
+    """Whether the statement is the arm for CUDA of a test whose other arm sets the default device."""
+    test = context.module.parents[statement]
+    return (
+        isinstance(test, ast.If)
+        and statement in test.body
+        and context.guards.tests_availability(test.test)
+        and any("set_default_device" in context.module.text(other) for other in test.orelse)
+    )
+
+
+def _takes_back(context: Context, other: ast.Call, call: ast.Call) -> bool:
+    """Whether `other` sets a tensor type of the CPU, other than under a condition against that of `call`."""
+    module = context.module
+    if module.callee(other) != SET_TYPE or not other.args:
+        return False
+    name = other.args[0].value if isinstance(other.args[0], ast.Constant) else module.qualified(other.args[0])
+    if TYPE_NAME.match(str(name)):
+        return False
+    branches = {test: child in test.body for child, test in module.ancestors(call) if isinstance(test, ast.If)}
+    for child, test in module.ancestors(other):
+        if isinstance(test, ast.If) and test in branches and (child in test.body) is not branches[test]:
+            return False
+    known = {(module.text(condition.test), condition.holds) for condition in conditions(module, call)}
+    return not any((module.text(c.test), not c.holds) in known for c in conditions(module, other))
 
 
 def _text_draft(context: Context, rule: Rule, node: ast.Constant, dtype: str) -> Draft:

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from tpuport.analysis.branches import OUTPUT_CALLS
 from tpuport.analysis.calls import argument, is_constant, is_unpacked
 from tpuport.analysis.devices import outer, parameter_of
 from tpuport.analysis.module import Module, dotted
@@ -89,11 +90,27 @@ def _draft(context: Context, rule: Rule, node: ast.Constant) -> Draft:
     if _is_choice(module, parent):
         reason = "a TPU's own backend has another name: who passes this option chooses CUDA's"
         return Draft(rule, node, Role.NEUTRAL, reason=reason, severity=Severity.INFO)
+    if isinstance(parent, ast.Compare) and _only_tells(module, parent):
+        reason = "it only tells people of NCCL, which a TPU does not use"
+        return Draft(rule, node, Role.NEUTRAL, reason=reason, severity=Severity.INFO)
     if isinstance(parent, ast.Compare | ast.Subscript):
         return Draft(rule, node, Role.BLOCKS, reason="what the test is for has to be judged by hand")
     if _names_backend(module, parent, value):
         return Draft(rule, node, Role.MOVES, (_default(module, value, node),))
     return Draft(rule, node, Role.BLOCKS, reason="where the value goes is not known")
+
+
+def _only_tells(module: Module, test: ast.expr) -> bool:
+    """Whether a test decides no more than whether something is printed or warned of."""
+    branch = module.statement(test)
+    return isinstance(branch, ast.If) and not branch.orelse and all(map(_is_output, branch.body))
+
+
+def _is_output(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Call(func=function)):
+            return dotted(function).rpartition(".")[2] in OUTPUT_CALLS
+    return False
 
 
 def _asks_for_nccl(module: Module, test: ast.expr) -> bool:

@@ -40,12 +40,17 @@ class Style:
 
     def statement(self, text: str) -> cst.SimpleStatementLine | cst.BaseCompoundStatement:
         """Generated code as a statement in the file's style."""
+        (only,) = self.statements(text)
+        return only
+
+    def statements(self, text: str) -> list[cst.SimpleStatementLine | cst.BaseCompoundStatement]:
+        """Generated code as statements in the file's style."""
         if self.quote == "'":
             text = text.replace('"', "'")
-        node = cst.parse_statement(text, config=self.config)
-        renamed = node if self.torch == "torch" else node.visit(_RenameTorch(self.torch))
-        assert isinstance(renamed, cst.SimpleStatementLine | cst.BaseCompoundStatement)
-        return renamed
+        module = cst.parse_module(text, config=self.config)
+        renamed = module if self.torch == "torch" else module.visit(_RenameTorch(self.torch))
+        assert isinstance(renamed, cst.Module)
+        return list(renamed.body)
 
     def filled(self, template: str, parts: list[cst.BaseExpression]) -> cst.BaseExpression:
         """A template with `{0}`, `{1}`… replaced by `parts`, in parentheses where they need them."""

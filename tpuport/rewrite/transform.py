@@ -54,7 +54,7 @@ class _Work:
     """The edits by the span of the node that they change."""
 
     expressions: dict[Span, list[Edit]] = field(default_factory=dict)
-    guards: dict[Span, str] = field(default_factory=dict)
+    guards: dict[Span, GuardStatement] = field(default_factory=dict)
     before: dict[Span, str] = field(default_factory=dict)
     after: dict[Span, str] = field(default_factory=dict)
     removals: set[Span] = field(default_factory=set)
@@ -77,7 +77,7 @@ class _Work:
         work = cls()
         for edit in edits:
             if isinstance(edit, GuardStatement):
-                work.guards[edit.span] = edit.condition
+                work.guards[edit.span] = edit
             elif isinstance(edit, InsertBefore):
                 work.before[edit.span] = edit.code
             elif isinstance(edit, InsertAfter):
@@ -285,14 +285,22 @@ class _Rewriter(cst.CSTTransformer):
             before, after = self._around(span)
             result += before
             if span in self.work.guards:
-                test = self.style.expression(self.work.guards[span])
-                guard = cst.If(test, cst.IndentedBlock([_alone(statement)]))
+                guard = self._guard(self.work.guards[span], statement)
                 self.guards[id(guard)] = guard
                 result.append(guard)
             elif span not in self.work.removals:
                 result += map(_alone, rebind(statement, self.work.rebinds.get(span, [])))
             result += after
         return result
+
+    def _guard(self, edit: GuardStatement, statement: cst.BaseSmallStatement) -> cst.If:
+        guard = cst.If(self.style.expression(edit.condition), cst.IndentedBlock([_alone(statement)]))
+        if not edit.otherwise:
+            return guard
+        other = self.style.statements(edit.otherwise)
+        return guard.with_changes(
+            orelse=other[0] if isinstance(other[0], cst.If) else cst.Else(cst.IndentedBlock(other))
+        )
 
     def _around(self, span: Span) -> tuple[list[Statement], list[Statement]]:
         """New statements to stand before and after the one at `span`."""
@@ -381,7 +389,8 @@ class _Rewriter(cst.CSTTransformer):
             return None
         assert isinstance(first, cst.If)
         assert isinstance(second, cst.If)
-        if second.leading_lines or not first.test.deep_equals(second.test):
+        alternatives = first.orelse is not None or second.orelse is not None
+        if alternatives or second.leading_lines or not first.test.deep_equals(second.test):
             return None
         joined = first.with_changes(body=first.body.with_changes(body=[*first.body.body, *second.body.body]))
         self.guards[id(joined)] = joined

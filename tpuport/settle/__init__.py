@@ -44,7 +44,8 @@ class Settlement:
         self.availability = availability
         self.comparison = comparison
         self.holds = Holds(context)
-        self.branches = Branches(self.module, self.guards, [draft.node for draft in drafts])
+        moving = [draft.node for draft in drafts if draft.role is Role.MOVES]
+        self.branches = Branches(self.module, self.guards, [draft.node for draft in drafts], moving)
         self._chain_of: dict[int, int] = {}
 
     def findings(self) -> list[Finding]:

@@ -67,12 +67,16 @@ class Chains:
             if chain is not None and draft not in chain.drafts:
                 chain.drafts.append(draft)
         for node in [*self.branches.suspects(), *self._calls_of_cuda_functions()]:
-            for test in self._dominating(node, chains)[:1]:
+            for test in self._innermost(self._dominating(node, chains)):
                 chains[test].suspects.append(node)
         return list({chain.number: chain for chain in chains.values()}.values())
 
     def _dominating(self, node: ast.AST, chains: dict[ast.expr, Chain]) -> list[ast.expr]:
         return [test for test in self.context.guards.cuda_tests(node) if test in chains]
+
+    def _innermost(self, tests: list[ast.expr]) -> list[ast.expr]:
+        """The first of `tests`, which is the nearest, with those of the same condition."""
+        return [test for test in tests if self.module.statement(test) is self.module.statement(tests[0])]
 
     def _calls_of_cuda_functions(self) -> Iterator[ast.AST]:
         """Calls of functions of this file that hold something with no counterpart."""
