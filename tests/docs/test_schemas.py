@@ -43,7 +43,8 @@ def test_a_comparison_is_as_its_schema_says(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     before, after = session(tmp_path / "a", "emulated"), session(tmp_path / "b", "failed")
-    document = json.loads(profile_json.render_comparison(compare(analyse(before), analyse(after))))
+    comparison = compare(analyse(before), analyse(after), (before.plan, after.plan))
+    document = json.loads(profile_json.render_comparison(comparison))
     assert document["changes"]
     schemas.check("profile-comparison", document)
 

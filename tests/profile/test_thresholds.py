@@ -8,7 +8,6 @@ from tests.profile.test_output import SESSIONS, session
 from tpuport.config import Config
 from tpuport.errors import ConfigError, UsageError
 from tpuport.profile.analyses import analyse
-from tpuport.profile.comparison import compare
 from tpuport.profile.plan import Device, Mode
 from tpuport.profile.session import load
 from tpuport.profile.thresholds import NAMES, OPTION, Threshold, budgets, exceeded, in_force, parse
@@ -129,26 +128,3 @@ def test_budgets_of_the_project_hold_without_an_option(tmp_path: Path) -> None:
     assert result.err.startswith("pyproject.toml:2: `budgets` graph-breaks: 1, at most 0 allowed (model.py:7 ")
     assert tpuport("report", "s", "--fail-on", "graph-breaks>1", cwd=tmp_path).code == 0
     assert tpuport("report", "s", "--fail-on", "", cwd=tmp_path).code == 0
-
-
-def test_two_sessions_are_compared(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    before, after = session(tmp_path / "a", "emulated"), session(tmp_path / "b", "failed")
-    found = compare(analyse(before), analyse(after))
-    executions = next(item for item in found.changes if (item.where, item.what) == ("eager", "executions a step"))
-    assert (executions.before.value, executions.after.value, executions.ratio) == (12, 12, 1)
-    assert {item.where for item in found.changes} == {"eager"}
-    assert (found.breaks_gone, found.breaks_new) == (("model.py:7  Data-dependent branching",), ())
-    assert len(found.recompiles_gone) == 1
-
-
-@pytest.mark.parametrize("chosen", ["text", "json", "markdown"])
-def test_a_comparison_is_printed(tmp_path: Path, chosen: str) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    session(tmp_path / "a", "emulated")
-    session(tmp_path / "b", "failed")
-    result = tpuport("report", "--compare", "a/s", "b/s", "--format", chosen, cwd=tmp_path)
-    assert result.code == 0
-    assert "Data-dependent branching" in result.out

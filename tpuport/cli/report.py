@@ -44,7 +44,8 @@ def report(
     chosen = ReportFormat.JSON if json else output_format
     analysed = analyse(saved)
     if compare is not None:
-        print_comparison(compare_reports(analyse(load(compare)), analysed), chosen)
+        before = load(compare)
+        print_comparison(compare_reports(analyse(before), analysed, (before.plan, saved.plan)), chosen)
     else:
         print_report(saved, analysed, chosen)
     enforce(thresholds, analysed, saved.plan)

@@ -13,6 +13,7 @@ from tpuport.output.profile_shared import (
     chips_note,
     comparison_lists,
     device_note,
+    finding_change,
     notes,
     operation_name,
     trace_lines,
@@ -20,7 +21,7 @@ from tpuport.output.profile_shared import (
 from tpuport.output.profile_units import NONE, amount, duration, memory, number, percent, seconds, size
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.modes import ModeRow
-from tpuport.profile.comparison import Comparison
+from tpuport.profile.comparison import Comparison, Finding
 from tpuport.profile.session import Session
 
 _SHOWN_LINES = 12
@@ -55,13 +56,24 @@ def render_comparison(comparison: Comparison) -> str:
     rows = ((change.where, change.what, *change_cells(change)) for change in comparison.changes)
     parts = [
         "## tpuport profile: before and after",
+        "\n".join(f"- **{_cell(remark)}**" for remark in comparison.remarks),
+        *(_changed(title, findings) for title, findings in comparison_lists(comparison)),
         _table(("", "", "before", "after", "change", "basis"), rows),
-        *(
-            f"**{title}**\n\n" + "\n".join(f"- {_cell(item)}" for item in items)
-            for title, items in comparison_lists(comparison)
-        ),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _changed(title: str, findings: list[Finding]) -> str:
+    lines = (
+        (
+            f"- {finding_change(item)}: {item.place or NONE}",
+            f"`{_code(item.source)}`" if item.source else "",
+            _cell(item.what),
+        )
+        for item in findings
+    )
+    shown = "\n".join(" ".join(filter(None, parts)) for parts in lines)
+    return "\n\n".join(filter(None, (f"**{title}**", shown)))
 
 
 def _failures(report: Report) -> str:

@@ -6,7 +6,7 @@ from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.chips import ChipReport, ChipRow
 from tpuport.profile.analyses.lines import LineRow, LineTable
 from tpuport.profile.analyses.traces import Traces
-from tpuport.profile.comparison import Change, Comparison
+from tpuport.profile.comparison import Change, Comparison, Finding, Kind
 from tpuport.profile.figures import Figure
 from tpuport.profile.layout import KINETO_TRACE, TRACES
 from tpuport.profile.plan import Device
@@ -102,15 +102,30 @@ def operation_name(row: LineRow) -> str:
     return row.operations[0] if row.operations else "copies that the compiler added"
 
 
-def comparison_lists(comparison: Comparison) -> list[tuple[str, tuple[str, ...]]]:
-    """Return what came and went, by heading; empty lists are left out."""
-    lists = (
-        ("Graph breaks gone", comparison.breaks_gone),
-        ("Graph breaks new", comparison.breaks_new),
-        ("Recompiles gone", comparison.recompiles_gone),
-        ("Recompiles new", comparison.recompiles_new),
-    )
-    return [(title, items) for title, items in lists if items]
+def comparison_lists(comparison: Comparison) -> list[tuple[str, list[Finding]]]:
+    """Return what each kind of finding fell or rose to, by heading, and what of it changed."""
+    lists: list[tuple[str, list[Finding]]] = []
+    for kind in Kind:
+        found = [finding for finding in comparison.findings if finding.kind is kind]
+        before, after = sum(item.before for item in found), sum(item.after for item in found)
+        change = f"{after:g}, as before" if before == after else f"{before:g} → {after:g}"
+        title = f"{_PLURALS[kind]}: {change}"
+        lists.append((title, [item for item in found if item.before != item.after]))
+    return lists
+
+
+_PLURALS = {
+    Kind.GRAPH_BREAK: "Graph breaks in the run",
+    Kind.RECOMPILE: "Recompiles in the run",
+    Kind.HOST_WAIT: "Host waits a step",
+}
+
+
+def finding_change(finding: Finding) -> str:
+    """Return how often something is found now, against before."""
+    if not finding.after:
+        return f"gone ({finding.before:g}× before)"
+    return f"new ({finding.after:g}×)" if not finding.before else f"{finding.before:g}× → {finding.after:g}×"
 
 
 def change_cells(change: Change) -> tuple[str, str, str, str]:

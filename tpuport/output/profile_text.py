@@ -6,7 +6,15 @@ from rich.table import Table
 from rich.text import Text
 
 from tpuport.output.profile_headline import failures
-from tpuport.output.profile_shared import DEVICE_NAMES, change_cells, comparison_lists, device_note, notes, trace_lines
+from tpuport.output.profile_shared import (
+    DEVICE_NAMES,
+    change_cells,
+    comparison_lists,
+    device_note,
+    finding_change,
+    notes,
+    trace_lines,
+)
 from tpuport.output.profile_text_chips import chips_and_lines
 from tpuport.output.profile_units import NONE, duration, duration_range, number, percent, seconds
 from tpuport.output.style import count
@@ -18,7 +26,7 @@ from tpuport.profile.analyses.modes import ModeRow, Modes, StepTime
 from tpuport.profile.analyses.programs import ProgramRow, Programs
 from tpuport.profile.analyses.recompiles import Recompiles
 from tpuport.profile.analyses.traces import Traces
-from tpuport.profile.comparison import Comparison
+from tpuport.profile.comparison import Change, Comparison
 from tpuport.profile.figures import Basis, Figure
 from tpuport.profile.places import Place
 from tpuport.profile.plan import Device, Mode
@@ -48,17 +56,41 @@ def render(session: Session, report: Report, console: Console) -> None:
 
 def render_comparison(comparison: Comparison, console: Console) -> None:
     """Print what changed between two sessions to `console`."""
+    for remark in comparison.remarks:
+        console.print(Text(f"- {remark}", style="yellow"))
+    if comparison.remarks:
+        console.print()
     table = Table(title="Before and after", title_justify="left", title_style="bold", box=None, pad_edge=False)
     for name in ("", " ", "before", "after", "change", "basis"):
         table.add_column(name, justify="right" if name in ("before", "after", "change") else "left", no_wrap=True)
+    where = ""
     for change in comparison.changes:
-        table.add_row(change.where, change.what, *change_cells(change))
+        before, after, ratio, basis = change_cells(change)
+        table.add_row(
+            "" if change.where == where else change.where,
+            change.what,
+            before,
+            after,
+            Text(ratio, _better(change)),
+            basis,
+        )
+        where = change.where
     console.print(table)
-    for title, items in comparison_lists(comparison):
+    for title, findings in comparison_lists(comparison):
         console.print()
         console.print(Text(title, style="bold"))
-        for item in items:
-            console.print(_indented(item))
+        for item in findings:
+            how = Text(finding_change(item), style="green" if item.after < item.before else "red")
+            console.print(Text.assemble("  ", how, "  ", _where(item.place), f"  {item.what}"))
+            for line in _source(item.source):
+                console.print(line)
+
+
+def _better(change: Change) -> str:
+    """Return the style of a change; a time that was emulated is neither good nor bad."""
+    if change.after.basis is Basis.EMULATED or change.ratio is None or round(change.ratio, 2) == 1:
+        return "dim"
+    return "green" if change.ratio < 1 else "red"
 
 
 def _measurements(session: Session, report: Report) -> list[RenderableType | None]:
