@@ -93,7 +93,7 @@ def test_a_file_that_fails_is_named_and_the_others_are_linted(tpuport: Command, 
     ("arguments", "message"),
     [
         (["lint", "gone"], "no such file or directory: gone"),
-        (["lint", "empty"], "no Python files under empty"),
+        (["lint", "empty"], "nothing to read under empty"),
         (["lint", ".", "--format", "jsn"], "did you mean json?"),
         (["lint", ".", "--min-torch", "new"], "--min-torch: 'new' is not a torch version"),
         (["lint", "--nonsense", "."], "--nonsense"),

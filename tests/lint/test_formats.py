@@ -150,7 +150,7 @@ def test_junit_counts_and_escapes(project: Path, lint: Lint) -> None:
     root = ElementTree.fromstring(lint(".", "--format", "junit").out)
     suite = root[0]
     counts = {key: int(suite.attrib[key]) for key in ("tests", "failures", "errors", "skipped")}
-    assert counts == {"tests": 7, "failures": 4, "errors": 1, "skipped": 1}
+    assert counts == {"tests": 8, "failures": 4, "errors": 1, "skipped": 1}
     for tag, key in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         assert len(suite.findall(f"testcase/{tag}")) == counts[key]
     assert len(suite) == counts["tests"]

@@ -161,7 +161,7 @@ def test_missing_paths_are_all_named(tmp_path: Path) -> None:
 
 
 def test_no_python_at_all_is_an_error_that_says_what_there_was(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no Python files under"):
+    with pytest.raises(UsageError, match="nothing to read under"):
         discover([tmp_path], tmp_path)
     write(tmp_path, "n.ipynb")
     with pytest.raises(UsageError, match=r"1 skipped, such as .*n\.ipynb"):

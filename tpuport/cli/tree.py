@@ -1,7 +1,7 @@
 """What lint and migrate share: from PATHs and options to the files, the rules, and what the rules must know."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -99,7 +99,7 @@ def gather(
     where it is not to be read from disk. With `caching`, a run over many files takes from the cache
     what it knows. Raises UsageError and ConfigError.
     """
-    from tpuport import catalog, config, engine, survey
+    from tpuport import catalog, config, engine, kinds, survey
     from tpuport.source.discover import discover, is_excluded
 
     settings = config.load(paths[0])
@@ -116,6 +116,8 @@ def gather(
         items, facts = looked.items, looked.facts
     else:
         items, facts = (), survey.facts_of(paths[0], given)
+    if any(kinds.of(path) not in ("", kinds.PYTHON) and not path.is_dir() for path in paths):
+        facts = replace(facts, uses_torch=True)  # asked for by name
     task = engine.Task(
         rules=chosen,
         project=Project(

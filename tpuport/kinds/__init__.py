@@ -6,6 +6,7 @@ asks what a file is: discovery, survey, engine, cache and writing all go through
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
@@ -20,7 +21,21 @@ PYTHON = "python"
 _BY_SUFFIX = {
     ".py": PYTHON,
     ".pyi": PYTHON,
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".json": "json",
+    ".toml": "toml",
+    ".sh": "shell",
+    ".bash": "shell",
+    ".slurm": "shell",
+    ".sbatch": "shell",
 }
+_BY_NAME = {"Pipfile": "toml", "setup.cfg": "cfg", "Dockerfile": "dockerfile", "Containerfile": "dockerfile"}
+_REQUIREMENTS = re.compile(r"(?:.*[-_.])?(?:requirements?|constraints)(?:[-_.].*)?\.(?:txt|in)")
+
+
+_LARGEST = {"json": 200_000, "yaml": 500_000}
+"""Bytes: larger files of these kinds are data, and no settings that somebody wrote."""
 
 
 class Look(NamedTuple):
@@ -65,13 +80,26 @@ class Handler(Protocol):
 
 def of(path: str | os.PathLike[str]) -> str:
     """The kind of a file, by its name alone; empty for one that no run reads unless it is told to."""
-    name = os.path.basename(path)
-    return _BY_SUFFIX.get(os.path.splitext(name)[1], "")
+    directory, name = os.path.split(path)
+    kind = _BY_SUFFIX.get(os.path.splitext(name)[1]) or _BY_NAME.get(name)
+    if kind:
+        return kind
+    if name.startswith(("Dockerfile.", "Dockerfile-", "Dockerfile_")) or name.lower().endswith(".dockerfile"):
+        return "dockerfile"
+    if name.endswith((".txt", ".in")):
+        in_folder = os.path.basename(directory) == "requirements"
+        return "requirements" if in_folder or _REQUIREMENTS.fullmatch(name) else ""
+    return ""
+
+
+def is_data(kind: str, size: int) -> bool:
+    """Whether a file of that kind and size, in bytes, is none that a search of a directory is after."""
+    return size > _LARGEST.get(kind, size)
 
 
 def names() -> tuple[str, ...]:
     """All kinds."""
-    return tuple(dict.fromkeys(_BY_SUFFIX.values()))
+    return tuple(dict.fromkeys([*_BY_SUFFIX.values(), *_BY_NAME.values(), "requirements"]))
 
 
 @cache

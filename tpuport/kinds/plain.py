@@ -9,7 +9,7 @@ from tpuport import catalog, suppress
 from tpuport.errors import TpuportError
 from tpuport.fixes import Rewritten, applicable, whole_chains
 from tpuport.kinds import Look
-from tpuport.kinds.document import Document
+from tpuport.kinds.document import Document, Text
 from tpuport.model import Facts, Finding, Project, ReplaceText, Rule, Severity
 
 MARK = "TODO(tpuport): "
@@ -117,13 +117,10 @@ def _check(rule: Rule) -> Check:
 
 def _edited(text: str, fixing: Sequence[Finding]) -> str:
     edits = {edit for finding in fixing for edit in finding.edits if isinstance(edit, ReplaceText)}
-    lines = text.split("\n")
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
+    places = Text(text)
     for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
-        begin = starts[edit.span.line - 1] + edit.span.column
-        end = starts[edit.span.end_line - 1] + edit.span.end_column
+        begin = places.offset(edit.span.line, edit.span.column)
+        end = places.offset(edit.span.end_line, edit.span.end_column)
         text = text[:begin] + edit.text + text[end:]
     return text
 

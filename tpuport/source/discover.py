@@ -66,10 +66,10 @@ def discover(
 ) -> list[Path | Outcome]:
     """Files to read, and Outcomes of what is named but not read, below `paths`.
 
-    A file that is given as such is taken, whatever is excluded, unless `force`; directories are searched for Python
-    files that their .gitignore files, `EXCLUDED` and `exclude` (gitignore patterns relative to `root`) leave. Symbolic
-    links are followed only inside `root` or the PATH they were found under. Raises UsageError for a path that does not
-    exist, or where there is no Python file.
+    A file that is given as such is taken, whatever is excluded, unless `force`; directories are searched for files of
+    the kinds in `tpuport.kinds` that their .gitignore files, `EXCLUDED` and `exclude` (gitignore patterns relative to
+    `root`) leave. Symbolic links are followed only inside `root` or the PATH they were found under. Raises UsageError
+    for a path that does not exist, or where there is nothing to read.
     """
     missing = [path for path in paths if not os.path.lexists(path)]
     if missing:
@@ -119,8 +119,9 @@ def _nothing(paths: Sequence[Path], found: Sequence[Path | Outcome]) -> None:
     where = ", ".join(map(str, paths))
     seen = f" ({len(skipped)} skipped, such as {skipped[0].path}: {skipped[0].reason})" if skipped else ""
     raise UsageError(
-        f"no Python files under {where}{seen}",
-        hint="valid: .py and .pyi files, or a directory with some that neither .gitignore nor `exclude` rules out",
+        f"nothing to read under {where}{seen}",
+        hint="valid: Python files, requirements, images, scripts and settings, or a directory with some that neither "
+        ".gitignore nor `exclude` rules out",
     )
 
 
@@ -208,7 +209,8 @@ class _Walk:
         suffix = os.path.splitext(entry.name)[1]
         is_link = entry.is_symlink()
         is_directory = os.path.isdir(entry.path) if is_link else entry.is_dir()
-        if not is_directory and not kinds.of(entry.path) and suffix not in NOT_MIGRATED:
+        kind = "" if is_directory else kinds.of(entry.path)
+        if not is_directory and not kind and suffix not in NOT_MIGRATED:
             return
         own_path = os.path.join(real, entry.name)
         if is_directory and entry.name in EXCLUDED:
@@ -225,7 +227,10 @@ class _Walk:
                 return
             (self._linked if is_link else pending).append((entry.path, ignores))
         elif is_link and not os.path.exists(own_path):
-            yield Outcome(path, Status.FAILED, "a symbolic link to nothing, or to itself")
+            status = Status.FAILED if kind == kinds.PYTHON else Status.SKIPPED
+            yield Outcome(path, status, "a symbolic link to nothing, or to itself")
+        elif kinds.is_data(kind, entry.stat().st_size):
+            return
         elif not stat.S_ISREG(entry.stat().st_mode):
             yield Outcome(path, Status.SKIPPED, "not a regular file")
         elif reason := NOT_MIGRATED.get(suffix):

@@ -1,0 +1,25 @@
+"""Settings that ask for GPUs, or say how many."""
+
+import re
+from collections.abc import Iterator
+
+from tpuport.kinds.document import Document, found
+from tpuport.model import Finding, Rule
+
+_COUNT = re.compile(r"(n|num|n_|num_|number_of_)?gpus?(_ids?|_per_node|s_per_node|_count)?|gpu_list", re.IGNORECASE)
+_SWITCH = re.compile(r"(use_|enable_|with_)?(cuda|gpu)", re.IGNORECASE)
+_SOME = re.compile(r"[1-9]\d*|-1|\d+(\s*,\s*\d+)+")
+
+
+def check(document: Document, rule: Rule) -> Iterator[Finding]:
+    """A finding for every such setting that is on."""
+    for entry in document.entries:
+        if not entry.is_scalar or entry.is_item or "services" in entry.path:
+            continue
+        text = entry.text.lower()
+        if entry.key == "accelerator" and text in ("gpu", "cuda"):
+            yield found(rule, entry.span, f"`accelerator` is set to {text}")
+        elif (_COUNT.fullmatch(entry.key) and _SOME.fullmatch(text)) or (
+            _SWITCH.fullmatch(entry.key) and text == "true"
+        ):
+            yield found(rule, entry.span, f"`{entry.key}` asks for GPUs")

@@ -1,0 +1,33 @@
+"""Settings that choose float16."""
+
+import re
+from collections.abc import Iterator
+
+from tpuport.kinds.document import Document, Entry, found
+from tpuport.model import Finding, Rule, Severity
+
+_TAILS = "run|training|mode|enabled|full_eval|precision"
+_SWITCH = re.compile(rf"(.*[_-])?(fp16|float16|half)([_-]({_TAILS}))?", re.IGNORECASE)
+_KEY = re.compile(r"(.*[_-])?(precision|dtype|data_type)", re.IGNORECASE)
+_FLOAT16 = ("fp16", "float16", "half", "16-mixed", "16-true", "torch.float16")
+_TRAINER = {"accelerator", "devices", "gpus", "max_epochs", "max_steps", "strategy", "num_nodes", "gradient_clip_val"}
+"""Keys of a trainer of Lightning, beside which a precision of 16 is float16."""
+
+
+def check(document: Document, rule: Rule) -> Iterator[Finding]:
+    """A finding for every such setting; what only tells how weights were saved is information."""
+    for entry in document.entries:
+        if entry.is_scalar and not entry.is_item and _is_float16(entry):
+            severity = (
+                Severity.INFO if entry.key in ("torch_dtype", "dtype") and "architectures" in entry.siblings else None
+            )
+            yield found(rule, entry.span, f"`{entry.key}` chooses float16", severity=severity)
+
+
+def _is_float16(entry: Entry) -> bool:
+    text = entry.text.lower()
+    if text == "true":
+        return bool(_SWITCH.fullmatch(entry.key)) or entry.path[-2:] == ("fp16", "enabled")
+    if not _KEY.fullmatch(entry.key):
+        return False
+    return text in _FLOAT16 or (text == "16" and entry.key == "precision" and bool(_TRAINER & entry.siblings))

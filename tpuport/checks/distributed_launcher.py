@@ -1,0 +1,31 @@
+"""Launchers of torch.distributed, which start a process for each GPU."""
+
+from collections.abc import Iterator
+
+from tpuport.kinds.document import Command, Document, Word, found
+from tpuport.model import Finding, Rule
+
+_MODULES = ("torch.distributed.launch", "torch.distributed.run", "torch.distributed.elastic.multiprocessing")
+_FIRST = "on a TPU host run `eval \"$(python -m torch.tpu.distributed | sed 's/^/export /')\"` before it"
+
+
+def check(document: Document, rule: Rule) -> Iterator[Finding]:
+    """A finding for every call of a launcher."""
+    for command in document.commands:
+        program = launcher(command)
+        if program is not None:
+            name = program.text.rpartition("/")[2]
+            message = f"`{name}` starts processes that each need to know their TPU"
+            yield found(rule, program.span, message, f"{_FIRST}, and start one process for each of its chips")
+
+
+def launcher(command: Command) -> Word | None:
+    """The word that names a launcher of torch.distributed, if the command is a call of one."""
+    before = ""
+    for word in command.words:
+        if word.text.rpartition("/")[2] == "torchrun" and before not in ("which", "-v", "echo"):
+            return word
+        if word.text in _MODULES and before == "-m":
+            return word
+        before = word.text
+    return None

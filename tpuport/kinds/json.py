@@ -1,0 +1,59 @@
+"""JSON settings."""
+
+import json
+import re
+from collections.abc import Iterator
+
+from tpuport.kinds import Unparsed, settings
+from tpuport.kinds.document import Document, Entry, Text
+from tpuport.kinds.plain import Plain
+from tpuport.model import Span
+
+KIND = "json"
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+
+
+def read(source: str) -> Document:
+    """Every value with the keys that lead to it. Raises Unparsed for what is no JSON."""
+    try:
+        json.loads(source)
+    except RecursionError:
+        raise Unparsed("JSON that is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise Unparsed(f"not JSON as it stands: line {error.lineno}: {error.msg}", error.lineno) from None
+    text = Text(source)
+    document = Document(KIND, text)
+    document.entries.extend(settings.with_siblings(entries(text, 0, len(source))))
+    settings.interpret(document)
+    return document
+
+
+def entries(text: Text, begin: int, end: int) -> Iterator[Entry]:
+    """The entries of the valid JSON between two offsets."""
+    tokens = _TOKEN.finditer(text.source, begin, end)
+    yield from _value(text, tokens, next(tokens), (), None)
+
+
+def _value(
+    text: Text, tokens: Iterator[re.Match[str]], token: re.Match[str], path: tuple[str, ...], key: Span | None
+) -> Iterator[Entry]:
+    sign = token[0]
+    span = text.span(*token.span())
+    if sign not in ("{", "["):
+        value = json.loads(sign) if sign.startswith('"') else sign
+        yield Entry(path, value, span, key or span, is_item=key is None)
+        return
+    yield Entry(path, "", span, key or span, is_scalar=False, is_item=key is None)
+    for token in tokens:
+        if token[0] in "}]":
+            return
+        if token[0] == ",":
+            continue
+        if sign == "[":
+            yield from _value(text, tokens, token, path, None)
+        else:
+            next(tokens)  # the colon
+            yield from _value(text, tokens, next(tokens), (*path, json.loads(token[0])), text.span(*token.span()))
+
+
+HANDLER = Plain(KIND, settings.WORDS, read, comments=False)
