@@ -9,6 +9,7 @@ from packaging.version import Version
 
 from tpuport.analysis.guards import Guards
 from tpuport.analysis.module import Module, dotted
+from tpuport.analysis.xla import Xla
 from tpuport.model import Edit, Project, Rule, Safety, Severity
 
 
@@ -62,6 +63,11 @@ class Context:
     def guards(self) -> Guards:
         """The tests for CUDA, made once something asks for them: many modules have neither tests nor drafts."""
         return Guards(self.module)
+
+    @cached_property
+    def xla(self) -> Xla:
+        """What the module does through PyTorch/XLA."""
+        return Xla(self.module)
 
     @cached_property
     def replaced(self) -> set[str]:

@@ -105,9 +105,10 @@ def run_cached(items: Sequence[Path | Outcome], task: Task, cache: "Cache", jobs
 
 
 def reconsidered(outcomes: Sequence[Outcome], task: Task, jobs: int = 0) -> list[Outcome]:
-    """The outcomes, with files settled anew whose flags for CUDA lead to code without a counterpart in other files.
+    """The outcomes, with files settled anew that other files hold back.
 
-    A flag goes from file to file by its name alone, so a variable of the same name holds a test back, wherever it is.
+    Those are files whose flags for CUDA lead to code without a counterpart elsewhere, and files that use PyTorch/XLA. A
+    flag goes from file to file by its name alone, so a variable of the same name holds a test back, wherever it is.
     """
     places = {
         name: f"{outcome.path}:{finding.span.line}"
@@ -121,10 +122,28 @@ def reconsidered(outcomes: Sequence[Outcome], task: Task, jobs: int = 0) -> list
         return any(name in places for finding in found if finding.edits for name in finding.sets)
 
     again = [outcome.path for outcome in outcomes if leads_there(outcome)] if places else []
-    if not again:
+    if again:
+        task = replace(task, project=replace(task.project, needs_cuda=tuple(sorted(places.items()))))
+        outcomes = _anew(outcomes, again, task, jobs)
+    return _together_on_xla(outcomes, task, jobs)
+
+
+def _together_on_xla(outcomes: Sequence[Outcome], task: Task, jobs: int) -> list[Outcome]:
+    """The outcomes, with files settled anew that can not leave PyTorch/XLA because those they go with do not."""
+    if not any(finding.rule.startswith("xla-") for outcome in outcomes for finding in outcome.findings):
         return list(outcomes)
-    informed = replace(task, project=replace(task.project, needs_cuda=tuple(sorted(places.items()))))
-    anew = {outcome.path: outcome for outcome in run(again, informed, jobs)}
+    from tpuport.linked import held_on_xla  # only where there is such code
+
+    held = held_on_xla(outcomes)
+    for place in sorted(set(held.values())):
+        project = replace(task.project, stays_on_xla=place)
+        paths = [path for path in held if held[path] == place]
+        outcomes = _anew(outcomes, paths, replace(task, project=project), jobs)
+    return list(outcomes)
+
+
+def _anew(outcomes: Sequence[Outcome], paths: Sequence[Path], task: Task, jobs: int) -> list[Outcome]:
+    anew = {outcome.path: outcome for outcome in run(paths, task, jobs)}
     return [anew.get(outcome.path, outcome) for outcome in outcomes]
 
 

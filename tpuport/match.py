@@ -20,6 +20,8 @@ Check = Callable[[Context, Rule], Iterator[Draft]]
 AVAILABILITY = "cuda-availability"
 COMPARISON = "device-comparison"
 NAMESPACE = "cuda-namespace"
+NAMESPACES = {NAMESPACE: "torch.cuda", "xla-namespace": "torch_xla"}
+"""Rules for what no other rule speaks of, each with the package it watches."""
 
 _COMPARED = {"cuda", "cuda:0", "nccl", "NCCL"}
 _ASKED = {"is_cuda", "is_nccl_available"}
@@ -37,9 +39,9 @@ def _drafts(context: Context, rules: Sequence[Rule]) -> Iterator[Draft]:
             yield from _check(rule)(context, rule)
 
 
-def _unclaimed(context: Context, drafts: Sequence[Draft], rule: Rule) -> Iterator[Draft]:
-    """What is left of `torch.cuda` when every rule has had its say: nothing is passed over in silence."""
-    uses = [use for use in context.module.uses if use.name == "torch.cuda" or use.name.startswith("torch.cuda.")]
+def _unclaimed(context: Context, drafts: Sequence[Draft], rule: Rule, root: str) -> Iterator[Draft]:
+    """What is left of the package `root` when every rule has had its say: nothing is passed over in silence."""
+    uses = [use for use in context.module.uses if use.name == root or use.name.startswith(root + ".")]
     if not uses:
         return
     claimed = {draft.node for draft in drafts}
@@ -97,7 +99,8 @@ def _match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module
     everything = {rule.code: rule for rule in (*catalog.load().rules, *rules)}
     by_name = {rule.name: rule for rule in everything.values()}
     drafts = list(_drafts(context, [rule for rule in everything.values() if PYTHON in rule.files]))
-    drafts.extend(_unclaimed(context, drafts, by_name[NAMESPACE]))
+    for name, root in NAMESPACES.items():
+        drafts.extend(_unclaimed(context, drafts, by_name[name], root))
     drafts = _outside_guards(context, drafts)
     found = []
     if drafts or _may_test_cuda(module):

@@ -119,11 +119,23 @@ class RemoveStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class UnwrapWith:
+    """Put the body of the `with` statement at `span` in its place."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class InsertBefore:
-    """Put the statement `code` before the statement at `span`."""
+    """Put the statements of `code` before the statement at `span`; `{device}` and its like stand as in `Replace`."""
 
     span: Span
     code: str
+
+    @property
+    def template(self) -> str:
+        """The code, with its hoisted variables still to be put in."""
+        return self.code
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +163,7 @@ Edit = (
     | InsertArgument
     | GuardStatement
     | RemoveStatement
+    | UnwrapWith
     | InsertBefore
     | ReplaceText
     | InsertAfter
@@ -320,3 +333,5 @@ class Project:
     facts: Facts = Facts()
     needs_cuda: tuple[tuple[str, str], ...] = ()
     """Variables under which some file of the run holds code without a counterpart, each with the place of that code."""
+    stays_on_xla: str = ""
+    """The place, in a file that goes with these, of what holds them on PyTorch/XLA; empty if nothing does."""

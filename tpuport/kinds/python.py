@@ -61,6 +61,18 @@ CANDIDATE = (
     b"transformers.pipeline",
     b"import pipeline",
     b"SFTConfig",
+    b"torch_xla",
+    b'"xla',
+    b"'xla",
+    b"PJRT_DEVICE",
+    b"XLA_USE_BF16",
+    b"XLA_DOWNCAST_BF16",
+    b"XRT_TPU",
+    b"tpu_cores",
+    b"tpu_num_cores",
+    b"_tpu_available",
+    b"_xla_available",
+    b"DistributedType.",
 )
 """A file without any of these bytes holds nothing that a rule could match, and is not parsed.
 

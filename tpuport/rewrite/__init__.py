@@ -1,6 +1,7 @@
 """From findings to new text: edits applied with libcst, run until nothing is left to fix, and checked before use."""
 
 import ast
+import builtins
 import io
 import tokenize
 from collections import Counter
@@ -11,7 +12,20 @@ from tpuport.analysis.module import Module
 from tpuport.errors import TpuportError
 from tpuport.fixes import Rewritten, applicable
 from tpuport.match import match
-from tpuport.model import Edit, Finding, Project, Rename, Rule, Safety
+from tpuport.model import (
+    Edit,
+    Finding,
+    GuardStatement,
+    InsertAfter,
+    InsertBefore,
+    Project,
+    RemoveStatement,
+    Rename,
+    Rule,
+    Safety,
+    Span,
+    UnwrapWith,
+)
 from tpuport.rewrite import hoist, imports
 from tpuport.rewrite.import_edits import drop_imports, import_module
 from tpuport.rewrite.transform import apply
@@ -106,6 +120,9 @@ def _width(source: str) -> int:
 
 def _apply(module: Module, project: Project, found: Sequence[Finding], width: int) -> str:
     edits: list[Edit] = list(dict.fromkeys(edit for finding in found for edit in finding.edits))
+    removed = [edit.span for edit in edits if isinstance(edit, RemoveStatement)]
+    if removed:
+        edits = [edit for edit in edits if isinstance(edit, OF_STATEMENTS) or not _is_inside(edit.span, removed)]
     hoisted = hoist.plan(module, project, edits)
     renames = imports.plan(module, [edit for edit in edits if isinstance(edit, Rename)], project.facts.imported_names)
     text = apply(module.source, edits, hoisted, renames, imports.torch_name(module), width)
@@ -117,7 +134,14 @@ def _apply(module: Module, project: Project, found: Sequence[Finding], width: in
     for name in ("torch", "os"):
         if imports.lacks(after, name) and not imports.lacks(module, name):
             text = import_module(text, name)
-    return text
+    return text if module.source.startswith(("\n", "\r")) else text.lstrip("\r\n")
+
+
+OF_STATEMENTS = RemoveStatement | GuardStatement | InsertBefore | InsertAfter | UnwrapWith
+
+
+def _is_inside(span: Span, others: Sequence[Span]) -> bool:
+    return any(other.contains(span) for other in others)
 
 
 def _parsed(text: str) -> Module:
@@ -149,7 +173,7 @@ def _check(source: str, text: str) -> None:
         lost += comments(source) - comments(text)
     except (SyntaxError, tokenize.TokenError) as error:
         raise TpuportError(f"the rewrite would not parse any more: {error}", hint="please report this file") from error
-    unknown = hoist.unbound(Module(text)) - hoist.unbound(Module(source))
+    unknown = hoist.unbound(Module(text)) - hoist.unbound(Module(source)) - set(dir(builtins))
     if unknown:
         raise TpuportError(f"the rewrite would use {min(unknown)!r} without setting it", hint="please report this file")
     if lost:

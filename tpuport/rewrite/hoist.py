@@ -11,17 +11,49 @@ from tpuport.analysis.scopes import Kind, Scope
 from tpuport.errors import TpuportError
 from tpuport.model import Edit, Project, Span
 
-PLACEHOLDER = re.compile(r"\{((?:new )?device\.type|(?:new )?device|autocast_dtype|half_dtype|accelerator_type)\}")
+PLACEHOLDER = re.compile(
+    r"\{((?:new )?device\.type|(?:new )?device|autocast_dtype|half_dtype|accelerator_type|device_loader)\}"
+)
 DEVICE = 'torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")'
 DEVICE_TYPE = 'torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"'
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable to hoist: its value, and the names it may take, the first free one first."""
+    """A variable to hoist: its value, and the names it may take, the first free one first.
+
+    What is no value is a `definition` of `NAME`, which stands at module level.
+    """
 
     value: str
     names: tuple[str, ...]
+    definition: str = ""
+
+
+DEVICE_LOADER = """\
+class NAME:
+    # The batches of a loader, with their tensors on a device.
+    def __init__(self, loader, device):
+        self.loader = loader
+        self.device = device
+
+    def __len__(self):
+        return len(self.loader)
+
+    def __iter__(self):
+        return map(self.moved, self.loader)
+
+    def moved(self, batch):
+        if hasattr(batch, "to"):
+            return batch.to(self.device)
+        if isinstance(batch, dict):
+            return {key: self.moved(value) for key, value in batch.items()}
+        if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+            return type(batch)(*map(self.moved, batch))
+        if isinstance(batch, (list, tuple)):
+            return type(batch)(map(self.moved, batch))
+        return batch
+"""
 
 
 VARIABLES = {
@@ -38,17 +70,19 @@ VARIABLES = {
         'torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cuda"',
         ("accelerator_type", "current_accelerator_type", "tpuport_accelerator_type"),
     ),
+    "device_loader": Variable("", ("DeviceLoader", "AcceleratorLoader", "TpuportDeviceLoader"), DEVICE_LOADER),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """A statement `name = value` to put before or after the statement at `anchor`."""
+    """A statement `name = value`, or a definition of it, to put before or after the statement at `anchor`."""
 
     anchor: Span
     after: bool
     name: str
     value: str
+    definition: str = ""
 
 
 @dataclass(slots=True)
@@ -169,7 +203,8 @@ class _Planner:
         for span, placeholder in unserved:
             functions = self._enclosing(span)
             groups.setdefault(functions[0] if functions else None, []).append((span, placeholder))
-        if len(groups) > 1 and not self.project.facts.defers_cuda and self._torch_is_there():
+        at_import = len(groups) > 1 and not self.project.facts.defers_cuda and self._torch_is_there()
+        if groups and (at_import or VARIABLES[variable].definition):
             groups = {None: unserved}
         for function, members in groups.items():
             self._hoist(variable, function, members)
@@ -191,7 +226,9 @@ class _Planner:
         for span, placeholder in members:
             self.result.texts[span, placeholder] = name + placeholder[len(variable) :]
         anchor, after = self._anchor(function, [span for span, _ in members])
-        self.result.insertions.append(Insertion(anchor, after, name, VARIABLES[variable].value))
+        self.result.insertions.append(
+            Insertion(anchor, after, name, VARIABLES[variable].value, VARIABLES[variable].definition)
+        )
 
     def _free_name(self, variable: str, function: Function | None, spans: list[Span]) -> str:
         for name in VARIABLES[variable].names:

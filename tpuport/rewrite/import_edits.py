@@ -123,6 +123,9 @@ def import_module(source: str, name: str) -> str:
         at += 1
     statement = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name(name))])])
     blank = [cst.EmptyLine(indent=False)]
+    if at == first == 0 and at < len(body) and not any(line.comment for line in module.header):
+        body[at] = body[at].with_changes(leading_lines=[*module.header, *body[at].leading_lines])
+        module = module.with_changes(header=[])
     if at == first:
         statement = statement.with_changes(leading_lines=blank if has_docstring else [])
         if at < len(body) and not body[at].leading_lines:

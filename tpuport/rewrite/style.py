@@ -44,13 +44,17 @@ class Style:
         return only
 
     def statements(self, text: str) -> list[cst.SimpleStatementLine | cst.BaseCompoundStatement]:
-        """Generated code as statements in the file's style."""
+        """Generated code, indented by four spaces a step, as statements in the file's style."""
         if self.quote == "'":
             text = text.replace('"', "'")
+        text = re.sub("^(?: {4})+", lambda found: self.indent * (len(found[0]) // 4), text, flags=re.MULTILINE)
         module = cst.parse_module(text, config=self.config)
-        renamed = module if self.torch == "torch" else module.visit(_RenameTorch(self.torch))
-        assert isinstance(renamed, cst.Module)
-        return list(renamed.body)
+        first = module.body[0]
+        body = [first.with_changes(leading_lines=[*module.header, *first.leading_lines]), *module.body[1:]]
+        if self.torch != "torch":
+            renamed = module.with_changes(body=body).visit(_RenameTorch(self.torch))
+            body = list(renamed.body)
+        return body
 
     def filled(self, template: str, parts: list[cst.BaseExpression]) -> cst.BaseExpression:
         """A template with `{0}`, `{1}`… replaced by `parts`, in parentheses where they need them."""

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
@@ -21,6 +22,7 @@ from tpuport.model import (
     SetArgument,
     SetAttribute,
     Span,
+    UnwrapWith,
 )
 from tpuport.rewrite.hoist import Hoisted, Insertion
 from tpuport.rewrite.import_edits import rebind
@@ -37,6 +39,7 @@ def _span(place: CodeRange) -> Span:
 
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+Line = TypeVar("Line", bound=cst.BaseStatement)
 
 
 def _alone(statement: cst.BaseSmallStatement) -> cst.SimpleStatementLine:
@@ -55,9 +58,10 @@ class _Work:
 
     expressions: dict[Span, list[Edit]] = field(default_factory=dict)
     guards: dict[Span, GuardStatement] = field(default_factory=dict)
-    before: dict[Span, str] = field(default_factory=dict)
+    before: dict[Span, list[str]] = field(default_factory=dict)
     after: dict[Span, str] = field(default_factory=dict)
     removals: set[Span] = field(default_factory=set)
+    unwraps: set[Span] = field(default_factory=set)
     insertions: dict[Span, list[Insertion]] = field(default_factory=dict)
     rebinds: dict[Span, list[Rebind]] = field(default_factory=dict)
     holes: set[Span] = field(default_factory=set)
@@ -79,11 +83,13 @@ class _Work:
             if isinstance(edit, GuardStatement):
                 work.guards[edit.span] = edit
             elif isinstance(edit, InsertBefore):
-                work.before[edit.span] = edit.code
+                work.before.setdefault(edit.span, []).append(edit.code)
             elif isinstance(edit, InsertAfter):
                 work.after[edit.span] = edit.code
             elif isinstance(edit, RemoveStatement):
                 work.removals.add(edit.span)
+            elif isinstance(edit, UnwrapWith):
+                work.unwraps.add(edit.span)
             else:
                 work.expressions.setdefault(edit.span, []).append(edit)
                 work.holes.update(getattr(edit, "holes", ()))
@@ -91,7 +97,8 @@ class _Work:
             work.insertions.setdefault(insertion.anchor, []).append(insertion)
         for moved in plan.rebinds:
             work.rebinds.setdefault(moved.span, []).append(moved)
-        concerned = (*work.guards, *work.before, *work.after, *work.removals, *work.insertions, *work.rebinds)
+        placed = (*work.guards, *work.before, *work.after, *work.insertions)
+        concerned = (*placed, *work.removals, *work.unwraps, *work.rebinds)
         work.statements = {span[:2]: span for span in concerned}
         return work
 
@@ -148,6 +155,8 @@ class _Rewriter(cst.CSTTransformer):
             assert isinstance(updated_node, cst.BaseCompoundStatement)
             if touched and isinstance(updated_node, cst.With):
                 updated_node = broken_with(updated_node, *self._room())
+            if isinstance(updated_node, cst.With) and self.work.statement(span) in self.work.unwraps:
+                return self._unwrapped(self.work.statement(span), updated_node)
             return self._inserted(self._whole_span(original_node, span), updated_node)
         if isinstance(original_node, cst.IndentedBlock | cst.Module):
             return self._block(original_node, updated_node)
@@ -258,7 +267,7 @@ class _Rewriter(cst.CSTTransformer):
         blank, rest = _split(updated.leading_lines) if own[0] else ([], updated.leading_lines)
         lines[own[0]] = self._same(lines[own[0]], lines[own[0]].with_changes(leading_lines=rest))
         if own[0]:
-            lines[0] = lines[0].with_changes(leading_lines=blank)
+            lines[0] = _with_leading(lines[0], blank)
         if touched:
             lines = [self._broken(line) if isinstance(line, cst.SimpleStatementLine) else line for line in lines]
         return cst.FlattenSentinel(lines)
@@ -306,9 +315,9 @@ class _Rewriter(cst.CSTTransformer):
         """New statements to stand before and after the one at `span`."""
         insertions = self.work.insertions.get(span, ())
         before: list[Statement] = [self._hoisted(i, blank=False) for i in insertions if not i.after]
-        if span in self.work.before:
-            before.append(self.style.statement(self.work.before[span]))
-        after: list[Statement] = [self.style.statement(self.work.after[span])] if span in self.work.after else []
+        for code in self.work.before.get(span, ()):
+            before += self.style.statements(self.hoisted.fill(span, code))
+        after: list[Statement] = self.style.statements(self.work.after[span]) if span in self.work.after else []
         after += [self._hoisted(i, blank=not n) for n, i in enumerate(i for i in insertions if i.after)]
         self.new.update({id(line): line for line in (*before, *after)})
         return before, after
@@ -339,11 +348,27 @@ class _Rewriter(cst.CSTTransformer):
         before, after = self._around(span)
         if before:
             blank, rest = _split(node.leading_lines)
-            before[0] = before[0].with_changes(leading_lines=blank)
+            before[0] = _with_leading(before[0], blank)
             node = node.with_changes(leading_lines=rest)
         return cst.FlattenSentinel([*before, node, *after])
 
-    def _hoisted(self, insertion: Insertion, *, blank: bool) -> cst.SimpleStatementLine:
+    def _unwrapped(self, span: Span | None, node: cst.With) -> "cst.FlattenSentinel[cst.CSTNode]":
+        """The body of a `with` statement, with the comments around its head before it."""
+        if span is not None:
+            self.done.add(span)
+        body = node.body
+        if isinstance(body, cst.SimpleStatementSuite):
+            return cst.FlattenSentinel([_with_leading(line, node.leading_lines) for line in map(_alone, body.body)])
+        assert isinstance(body, cst.IndentedBlock)
+        lines = list(node.leading_lines)
+        if body.header.comment:
+            lines.append(cst.EmptyLine(comment=body.header.comment))
+        return cst.FlattenSentinel([_with_leading(body.body[0], lines), *body.body[1:]])
+
+    def _hoisted(self, insertion: Insertion, *, blank: bool) -> Statement:
+        if insertion.definition:
+            [statement] = self.style.statements(insertion.definition.replace("NAME", insertion.name))
+            return statement.with_changes(leading_lines=[cst.EmptyLine(indent=False)] * 2)
         value = self.style.expression(insertion.value)
         line = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(insertion.name))], value)])
         return self._broken(line.with_changes(leading_lines=[cst.EmptyLine(indent=False)] if blank else []))
@@ -401,7 +426,7 @@ def _walk(node: cst.CSTNode) -> list[cst.CSTNode]:
     return [node, *(inner for child in node.children for inner in _walk(child))]
 
 
-def _with_leading(statement: cst.BaseStatement, lines: list[cst.EmptyLine]) -> cst.BaseStatement:
+def _with_leading(statement: Line, lines: Sequence[cst.EmptyLine]) -> Line:
     return statement.with_changes(leading_lines=[*lines, *getattr(statement, "leading_lines", ())])
 
 

@@ -9,7 +9,7 @@ from tpuport.analysis.module import dotted
 from tpuport.draft import Context, Draft, Role
 from tpuport.mapping import CUDA_THERE
 from tpuport.model import Finding, GuardStatement, Rename, Rule, Safety, Severity
-from tpuport.settle import comparison
+from tpuport.settle import comparison, together
 from tpuport.settle.chains import Chain, Chains
 from tpuport.settle.hold import Holds
 from tpuport.settle.reasons import ONE_DEVICE, Reasons
@@ -56,6 +56,7 @@ class Settlement:
                 draft.role, draft.reason = Role.BLOCKS, reason
             if draft.role is Role.BLOCKS:
                 self._guard_output(draft)
+        together.hold(self.context, self.drafts)
         chains = Chains(self.context, self.drafts, self.branches).build()
         reasons = Reasons(self.context, self.drafts, self.branches, self.holds, self.availability.min_torch)
         kept: set[int] = set()
@@ -73,6 +74,7 @@ class Settlement:
             if draft.role is Role.CUDA_ONLY and id(draft) not in kept:
                 draft.edits += draft.own_guard
         self.drafts = self._outside_own_guards()
+        together.join(self.context, self.drafts, self._chain_of)
         found = map(self._finding, self._one_a_site())
         return sorted(found, key=lambda finding: (finding.span, finding.code))
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from tpuport.analysis.module import dotted
 from tpuport.draft import Context, Draft
-from tpuport.model import DropArgument, Rename
+from tpuport.model import DropArgument, Rename, Replace
 
 SILENT_WITHOUT_CUDA = {
     "autocast",
@@ -90,12 +90,16 @@ class Holds:
         return any((self.module.qualified(part) or dotted(part)) in BROAD for part in parts)
 
     def _comment(self, draft: Draft) -> str:
-        """A comment on an argument that goes would go with it."""
+        """A comment on an argument or in an expression that goes would go with it."""
         for edit in draft.edits:
             if isinstance(edit, DropArgument):
                 lines = range(edit.argument.line, edit.argument.end_line + 1)
                 if edit.span.line != edit.span.end_line and self._commented.intersection(lines):
                     return "a comment stands on an argument that has to go"
+            if isinstance(edit, Replace) and edit.span.line != edit.span.end_line:
+                kept = {line for hole in edit.holes for line in range(hole.line, hole.end_line)}
+                if self._commented.intersection(range(edit.span.line, edit.span.end_line)) - kept:
+                    return "a comment stands in the code that has to go"
         return ""
 
     @cached_property

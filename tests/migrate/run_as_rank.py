@@ -1,0 +1,27 @@
+"""Run a script as the one process of a group: `python -m tests.migrate.run_as_rank DEVICE SCRIPT [ARGUMENT...]`.
+
+DEVICE is `cpu` or `emulated-tpu`.
+"""
+
+import runpy
+import sys
+
+from tests.rules.run_snippets import one_rank
+
+
+def main(device: str, script: str, arguments: list[str]) -> None:
+    if device == "emulated-tpu":
+        from tpuport.profile import emulator
+
+        emulator.load()
+    import torch
+
+    if device == "emulated-tpu":
+        torch.ones(1, device=torch.accelerator.current_accelerator())  # a TPU started after RANK asks for a launcher
+    one_rank()
+    sys.argv = [script, *arguments]
+    runpy.run_path(script, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])
