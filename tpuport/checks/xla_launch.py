@@ -7,7 +7,7 @@ from tpuport.analysis.calls import argument
 from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.xla import LAUNCHES, only_takes
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import InsertBefore, Replace, Rule, Span
+from tpuport.model import InsertAfter, InsertBefore, Replace, Rule, Span
 
 INIT = """\
 # torchrun starts one process for each device
@@ -78,5 +78,6 @@ def _draft(context: Context, rule: Rule, call: ast.Call) -> Draft:
     edits = (
         InsertBefore(module.span(module.statement(call)), INIT.replace("DIST", dist)),
         Replace(module.span(call), f"{{0}}({dist}.get_rank(){passed})", tuple(holes)),
+        InsertAfter(module.span(module.statement(call)), f"{dist}.destroy_process_group()"),
     )
     return Draft(rule, call, Role.MOVES, edits)
