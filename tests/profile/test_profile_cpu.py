@@ -137,7 +137,7 @@ def test_a_script_that_starts_itself_anew_is_followed(tmp_path: Path) -> None:
 def test_a_session_that_the_script_deletes_is_an_error_that_says_so(tmp_path: Path) -> None:
     run = profile(tmp_path, "hostile.py", *QUICK, arguments=("delete-session", str(tmp_path / "session")))
     assert run.result.code == 2
-    assert "after the script ran in eager mode" in run.result.err
+    assert "after the script ran (eager)" in run.result.err
     assert "--output" in run.result.err
 
 

@@ -13,7 +13,7 @@ OPTIONS = ("--device", "emulated-tpu", "--steps", "3", "--warmup", "2", "--timeo
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
-    return profile(tmp_path_factory.mktemp("training"), "train.py", *OPTIONS)
+    return profile(tmp_path_factory.mktemp("training"), "train.py", *OPTIONS, "--check-numbers", "2")
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +72,21 @@ def test_losses_agree(training: Profiled) -> None:
     assert losses["reference"] == "eager"
     assert [(row["mode"], row["first_difference"]) for row in losses["rows"]] == [("fused", None), ("compiled", None)]
     assert all(row["compared"] >= 7 for row in losses["rows"])
+
+
+def test_numbers_agree_with_the_cpu_in_every_mode(training: Profiled) -> None:
+    numbers = training.result.document["numbers"]
+    assert (numbers["checked_steps"], numbers["reference_failure"]) == (2, None)
+    assert [(row["mode"], row["reference"], row["parts_seen"]) for row in numbers["rows"]] == [
+        ("eager", "cpu-float32", True),
+        ("fused", "cpu-float32", True),
+        ("compiled", "cpu-float32", False),
+    ]
+    for row in numbers["rows"]:
+        assert (row["forward"], row["backward"], row["losses"]["first_difference"]) == (None, None, None)
+        # Two steps: four weights and four gradients, and what goes into the model and comes out of it.
+        assert row["compared"] == (2 * (4 + 4 + 2) if row["mode"] == "compiled" else 2 * (4 + 4 + 2 * 4))
+        assert row["losses"]["compared"] == 3
 
 
 def test_a_clean_script_has_no_breaks_and_no_recompiles(training: Profiled) -> None:

@@ -18,7 +18,7 @@ from tpuport.cli.report_formats import ReportFormat, print_report
 from tpuport.errors import ExitCode, UsageError
 from tpuport.profile.chips.specs import ChipName
 from tpuport.profile.engine import compile_for_chips, prepare_folder, report_on, run_session
-from tpuport.profile.layout import as_typed
+from tpuport.profile.layout import REFERENCE, as_typed
 from tpuport.profile.locate import check_script, find_module
 from tpuport.profile.machine import choose_device
 from tpuport.profile.notebooks import SUFFIX
@@ -95,6 +95,15 @@ def profile(
             min=0.5, metavar="GIB", help="Memory that each process of the script may allocate.", show_default="no limit"
         ),
     ] = None,
+    check_numbers: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="STEPS",
+            help="Compare losses, outputs of modules and gradients of this many first steps with a run of their own on "
+            "the CPU in float32, and name the first module that differs. 0: compare the losses of the modes only.",
+        ),
+    ] = 0,
     chip: Annotated[list[ChipName] | None, typer.Option(help=CHIP_HELP)] = None,
     output: Annotated[
         Path | None,
@@ -137,9 +146,9 @@ def profile(
     program = _program(script, arguments or [], module)
     thresholds = limits(fail_on, program.file)
     plan = _plan(program, device, mode or [], steps, warmup, timeout, step_on, seed)
-    plan = replace(plan, compile_targets=tuple(dict.fromkeys(compile_target or [])))
-    if memory_limit is not None:
-        plan = replace(plan, memory_limit=int(memory_limit * 2**30))
+    memory = None if memory_limit is None else int(memory_limit * 2**30)
+    targets = tuple(dict.fromkeys(compile_target or []))
+    plan = replace(plan, compile_targets=targets, memory_limit=memory, checked_steps=check_numbers)
     if trace:
         plan = replace(plan, traced=_TRACED_STEPS)
     folder = (output or Path(f"tpuport-session-{datetime.now():%Y%m%d-%H%M%S}")).absolute()
@@ -265,9 +274,10 @@ class _Watch:
         self._console = console
         self._plan = plan
 
-    def __call__(self, mode: Mode, end: ProcessExit | None) -> None:
-        number = self._plan.modes.index(mode) + 1
-        head = f"[{number}/{len(self._plan.modes)}] {mode.value} on {self._plan.device.value}"
+    def __call__(self, name: str, end: ProcessExit | None) -> None:
+        names = [mode.value for mode in self._plan.modes] + [REFERENCE] * bool(self._plan.checked_steps)
+        device = Device.CPU if name == REFERENCE else self._plan.device
+        head = f"[{names.index(name) + 1}/{len(names)}] {name} on {device.value}"
         if end is None:
             self._console.print(f"{head}: running", markup=False)
         else:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tpuport.errors import UsageError
 from tpuport.output.profile_headline import compiles, failures, headline
+from tpuport.output.profile_numbers import number_sentences, numbers_title
 from tpuport.output.profile_shared import (
     DEVICE_NAMES,
     best_table,
@@ -87,6 +88,8 @@ def render(session: Session, report: Report) -> str:
         device_note=device_note(session.plan.device),
         headline=headline(report, session.plan.device),
         failures=failures(report),
+        numbers_title=numbers_title(report.numbers),
+        numbers_sentences=tuple(number_sentences(report.numbers)),
         step_times=step_times(session),
         step_phases=step_phases(session),
         chip_times=chip_times(report),

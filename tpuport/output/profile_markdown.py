@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from tpuport.output.profile_headline import compiles, failures, headline
+from tpuport.output.profile_numbers import number_sentences, numbers_title
 from tpuport.output.profile_shared import (
     DEVICE_NAMES,
     best_table,
@@ -40,6 +41,7 @@ def render(session: Session, report: Report) -> str:
         _headline(session, report),
         _modes(report),
         _losses(report),
+        _numbers(report),
         _chips(report),
         _lines(report),
         _breaks(report),
@@ -135,6 +137,17 @@ def _losses(report: Report) -> str:
         for row in report.losses.rows
     )
     return f"Losses: {', '.join(parts)}."
+
+
+def _numbers(report: Report) -> str:
+    if not report.numbers.checked_steps:
+        return ""
+    lines = [f"### {numbers_title(report.numbers)}", ""]
+    for item in number_sentences(report.numbers):
+        verdict = f"**{item.verdict}**" if item.bad else item.verdict
+        lines.append(f"- {item.subject} {verdict} {_cell(item.detail)}")
+        lines += [f"  - {_cell(line)}" for line in item.lines]
+    return "\n".join(lines)
 
 
 def _chips(report: Report) -> str:

@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tpuport.output.profile_headline import failures
+from tpuport.output.profile_numbers import number_sentences, numbers_title
 from tpuport.output.profile_shared import (
     DEVICE_NAMES,
     change_cells,
@@ -23,6 +24,7 @@ from tpuport.profile.analyses.graph_breaks import GraphBreaks
 from tpuport.profile.analyses.host_syncs import HostSyncs
 from tpuport.profile.analyses.losses import Losses
 from tpuport.profile.analyses.modes import ModeRow, Modes, StepTime
+from tpuport.profile.analyses.numbers import Numbers
 from tpuport.profile.analyses.programs import ProgramRow, Programs
 from tpuport.profile.analyses.recompiles import Recompiles
 from tpuport.profile.analyses.traces import Traces
@@ -99,6 +101,7 @@ def _measurements(session: Session, report: Report) -> list[RenderableType | Non
         return []
     return [
         _losses(report.losses),
+        _numbers(report.numbers),
         _steps(report.modes, report.programs),
         _compilation(report.modes, report.programs),
         _gains(session, report),
@@ -141,6 +144,18 @@ def _losses(losses: Losses) -> RenderableType:
             what = f" leaves {reference} at step {row.first_difference} ({row.compared} compared, {detail}): "
             warning = "what this mode gains is another computation's."
             lines.append(Text.assemble(("Losses DIFFER: ", "bold red"), (row.mode.value, "bold"), what, warning))
+    return Group(*lines)
+
+
+def _numbers(numbers: Numbers) -> RenderableType | None:
+    if not numbers.checked_steps:
+        return None
+    lines: list[RenderableType] = [Text(numbers_title(numbers), style="bold")]
+    for item in number_sentences(numbers):
+        lines.append(
+            Text.assemble((item.subject, "bold"), " ", (item.verdict, "bold red" if item.bad else ""), " ", item.detail)
+        )
+        lines += map(_indented, item.lines)
     return Group(*lines)
 
 

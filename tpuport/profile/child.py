@@ -10,7 +10,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -104,10 +104,12 @@ def _profile(
 
     from tpuport.profile.instruments.compilation import ModelCalls, python_stack
     from tpuport.profile.instruments.dynamo import DynamoTrace
+    from tpuport.profile.instruments.float32 import float32_throughout
     from tpuport.profile.instruments.host_syncs import HostSyncs
     from tpuport.profile.instruments.locations import locate_operations
     from tpuport.profile.instruments.locks import wait_before_holding_the_lock
     from tpuport.profile.instruments.losses import Losses
+    from tpuport.profile.instruments.numbers import Numbers
     from tpuport.profile.instruments.optimizers import CompiledSteps
     from tpuport.profile.instruments.programs import Programs
     from tpuport.profile.instruments.script import ScriptEnd, run_script, watch_exec, watch_os_exit
@@ -130,6 +132,9 @@ def _profile(
     losses = Losses()
     losses.install()
 
+    numbers = Numbers(writer, plan.checked_steps, parts=not mode.compiles, watch_draws=plan.float32)
+    numbers.install()
+
     def compilations() -> int:
         return trace.graphs + (programs.compiled if programs is not None else 0)
 
@@ -137,13 +142,14 @@ def _profile(
         plan,
         writer,
         losses,
+        numbers,
         programs,
         HostSyncs(writer, prefixes),
         Traces(writer, session, plan.device, mode, plan.traced),
         compilations,
         functools.partial(_finish, leave),
     )
-    calls = ModelCalls(writer, prefixes, compile_models=mode.compiles, call_ended=steps.call_ended)
+    calls = ModelCalls(writer, prefixes, numbers, compile_models=mode.compiles, call_ended=steps.call_ended)
     targets = Targets(plan, calls.compile_function, calls.compile_module)
     if mode is Mode.COMPILED_STEP:
         CompiledSteps(writer, torch.compile, capturable=plan.device is not Device.CPU).install()
@@ -164,7 +170,7 @@ def _profile(
         resource.setrlimit(resource.RLIMIT_DATA, (plan.memory_limit, plan.memory_limit))
     sys.excepthook = sys.__excepthook__
     del sys.path[len(sys.path) - 1 - sys.path[::-1].index(root)]
-    with ScriptEnd(writer, prefixes):
+    with ScriptEnd(writer, prefixes), float32_throughout() if plan.float32 else nullcontext():
         run_script(plan, writer, targets.namespace)
     targets.write_missed(writer)
     if not steps.done and steps.calls and steps.optimizers:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,16 @@ from tpuport.profile.chips.compiler import PACKAGES
 from tpuport.profile.chips.pool import Progress, compile_programs
 from tpuport.profile.chips.viewer import show_modules
 from tpuport.profile.descendants import none_left_behind
-from tpuport.profile.layout import PROGRAMS, SOURCES
+from tpuport.profile.layout import PROGRAMS, REFERENCE, SOURCES
 from tpuport.profile.machine import INSTALL_PROFILE, missing
 from tpuport.profile.places import Place
-from tpuport.profile.plan import Mode, Plan
+from tpuport.profile.plan import Mode, Plan, reference_plan
 from tpuport.profile.records import FILE_NAME, Ended, TargetMissed, read_records
 from tpuport.profile.runner import Interrupted, ProcessExit, run_mode
 from tpuport.profile.session import Session, SessionHeader, load, new_header, save
 
-Watch = Callable[[Mode, ProcessExit | None], None]
-"""Told when a mode starts (with None) and how its process ended."""
+Watch = Callable[[str, ProcessExit | None], None]
+"""Told when a run, named as its folder is, starts (with None) and how its process ended."""
 
 
 def prepare_folder(folder: Path) -> None:
@@ -57,27 +58,41 @@ def run_session(plan: Plan, folder: Path, watch: Watch) -> Session:
             f"the session folder {folder} can't be written: {error.strerror}", hint="Choose another with --output."
         ) from None
     for mode in plan.modes:
-        watch(mode, None)
-        try:
-            with none_left_behind():
-                end = run_mode(plan, mode, folder / mode.value)
-        except Interrupted as interruption:
-            _save_what_ran(folder, header.with_run(mode, interruption.exit))
-            raise
-        header = header.with_run(mode, end)
-        _save_what_ran(folder, header)
-        watch(mode, end)
+        header = _run(plan, mode, folder, mode.value, watch, partial(header.with_run, mode))
         _check_targets(folder / mode.value)
+    if plan.checked_steps:
+        end_reference = partial(header.with_reference, Mode.EAGER)
+        _run(reference_plan(plan), Mode.EAGER, folder, REFERENCE, watch, end_reference)
     return load(folder)
 
 
-def _save_what_ran(folder: Path, header: SessionHeader) -> None:
+def _run(
+    plan: Plan,
+    mode: Mode,
+    folder: Path,
+    name: str,
+    watch: Watch,
+    with_end: Callable[[ProcessExit], SessionHeader],
+) -> SessionHeader:
+    watch(name, None)
+    try:
+        with none_left_behind():
+            end = run_mode(plan, mode, folder / name)
+    except Interrupted as interruption:
+        _save_what_ran(folder, with_end(interruption.exit), name)
+        raise
+    header = with_end(end)
+    _save_what_ran(folder, header, name)
+    watch(name, end)
+    return header
+
+
+def _save_what_ran(folder: Path, header: SessionHeader, name: str) -> None:
     try:
         save(folder, header)
     except OSError as error:
-        mode = header.runs[-1].mode.value
         raise TpuportError(
-            f"the session in {folder} is lost: after the script ran in {mode} mode, {error.strerror}",
+            f"the session in {folder} is lost: after the script ran ({name}), {error.strerror}",
             hint="Does the script clear that folder? Choose another with --output.",
         ) from None
 

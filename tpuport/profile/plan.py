@@ -1,6 +1,6 @@
 """What to profile, where and how: decided once, before anything runs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -84,12 +84,21 @@ class Plan:
     step_source: StepSource = StepSource.AUTO
     module: str = ""
     """Name of the module to run as `python -m` does, or empty."""
+    checked_steps: int = 0
+    """First steps in which tensors are kept to compare them with a run on the CPU in float32."""
+    float32: bool = False
+    """Whether half precision and autocast are off; in that run only."""
     memory_limit: int | None = None
     """Bytes that each process of the script may allocate; None is no limit."""
     traced: int = 0
     """Steps to trace for TensorBoard, after the timed ones."""
     compile_targets: tuple[str, ...] = ()
     """What to compile in place of the outermost models: classes of modules, functions, attributes."""
+
+
+def reference_plan(plan: Plan) -> Plan:
+    """Return the plan of the run with which `plan`'s modes are compared: the checked steps, on the CPU in float32."""
+    return replace(plan, device=Device.CPU, float32=True, modes=(Mode.EAGER,), warmup=0, steps=1, counted=0, traced=0)
 
 
 @dataclass(frozen=True, slots=True)

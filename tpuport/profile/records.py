@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args
 
 from tpuport.profile.codec import DecodeError, decode, encode
+from tpuport.profile.digests import Digest
 
 VERSION = 1
 FILE_NAME = "records.jsonl"
@@ -184,6 +185,33 @@ class Recompile:
 
 
 @dataclass(frozen=True, slots=True)
+class Precision:
+    """The types in which the first model called computes: of its weights and its results, and of autocast around it."""
+
+    kind: ClassVar[str] = "precision"
+    dtypes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSeen:
+    """One tensor of a model, in one of the checked steps; they are written in the order in which they were seen."""
+
+    kind: ClassVar[str] = "tensor"
+    step: int
+    what: str
+    """`weight` (as it was before the step), `input`, `output` or `gradient`."""
+    module: str
+    """Class of the model and path of the part in it."""
+    name: str
+    """Name of the parameter, or place among what the module takes or gives."""
+    number: int
+    """How many of this name were seen before in the step."""
+    drawn: bool
+    """Whether CPU random numbers were drawn since the tensor before."""
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
 class StoodIn:
     """An operation or a feature that the emulation lacks was stood in for; written at its first use."""
 
@@ -251,6 +279,8 @@ Record = (
     | FrameCompiled
     | GraphBreak
     | Recompile
+    | Precision
+    | TensorSeen
     | StoodIn
     | Note
     | Traced

@@ -14,7 +14,7 @@ from tpuport.profile.chips.estimates import Compiled
 from tpuport.profile.chips.pool import load_compiled
 from tpuport.profile.chips.specs import CHIPS as CHIP_SPECS
 from tpuport.profile.codec import DecodeError, decode, encode
-from tpuport.profile.layout import CRASH_LOG, SESSION, SOURCES, STDERR_LOG, read_json, write_json
+from tpuport.profile.layout import CRASH_LOG, REFERENCE, SESSION, SOURCES, STDERR_LOG, read_json, write_json
 from tpuport.profile.plan import Mode, Plan
 from tpuport.profile.records import FILE_NAME, Frame, Records, read_records
 from tpuport.profile.runner import ProcessExit
@@ -50,10 +50,16 @@ class SessionHeader:
     versions: dict[str, str]
     plan: Plan
     runs: tuple[RunHeader, ...] = ()
+    reference: RunHeader | None = None
+    """The run on the CPU in float32, if one was asked for."""
 
     def with_run(self, mode: Mode, exit_: ProcessExit) -> "SessionHeader":
         """Return the header with one more mode that was run."""
         return replace(self, runs=(*self.runs, RunHeader(mode, exit_)))
+
+    def with_reference(self, mode: Mode, exit_: ProcessExit) -> "SessionHeader":
+        """Return the header with the run on the CPU in float32."""
+        return replace(self, reference=RunHeader(mode, exit_))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,8 @@ class Session:
     compiled: tuple[Compiled, ...] = ()
     """What the TPU compiler said of the counted programs, for every chip that was asked for."""
     sources: Sources = field(default_factory=Sources)
+    reference: Run | None = None
+    """The run on the CPU in float32, if one was asked for."""
 
     @property
     def plan(self) -> Plan:
@@ -144,6 +152,7 @@ def load(folder: Path) -> Session:
         tuple(_load_run(folder / run.mode.value, run) for run in header.runs),
         load_compiled(folder, CHIP_SPECS),
         Sources.load(folder / SOURCES, Path(header.plan.directory)),
+        None if header.reference is None else _load_run(folder / REFERENCE, header.reference),
     )
 
 

@@ -11,6 +11,7 @@ from tpuport.config import Config
 from tpuport.errors import ConfigError, UsageError
 from tpuport.nearest import did_you_mean
 from tpuport.profile.analyses import Report
+from tpuport.profile.analyses.numbers import Verdict
 from tpuport.profile.figures import Figure
 from tpuport.profile.plan import Device, Mode
 
@@ -124,6 +125,18 @@ def _losses_not_compared(report: Report, _device: Device) -> str:
     return "" if report.losses.rows else "losses of fewer than two modes were seen"
 
 
+def _number_drift(report: Report, _device: Device) -> list[str]:
+    return [f"{row.mode} against {row.reference}" for row in report.numbers.rows if row.verdict is Verdict.DIFFERS]
+
+
+def _numbers_not_compared(report: Report, _device: Device) -> str:
+    if not report.numbers.checked_steps:
+        return "numbers are compared with --check-numbers only"
+    if any(row.verdict is Verdict.INCOMPARABLE for row in report.numbers.rows):
+        return "some numbers can't be compared"
+    return "" if report.numbers.rows and report.numbers.reference_failure is None else "the run on the CPU failed"
+
+
 def _failed_modes(report: Report, _device: Device) -> list[str]:
     return [f"{row.mode.value}: {row.failure.what}" for row in report.modes.rows if row.failure]
 
@@ -187,6 +200,7 @@ _CRITERIA = {
     "recompiles": _Criterion(_recompiles, _not_compiled),
     "host-syncs": _Criterion(_host_syncs, _host_syncs_not_counted),
     "loss-drift": _Criterion(_loss_drift, _losses_not_compared),
+    "number-drift": _Criterion(_number_drift, _numbers_not_compared),
     "slower": _Criterion(_slower, _speed_not_compared),
     _FAILED_MODES: _Criterion(_failed_modes, _nothing_measured),
     "over-memory": _Criterion(_over_memory, _no_chip),

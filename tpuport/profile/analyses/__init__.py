@@ -8,6 +8,7 @@ from tpuport.profile.analyses.host_syncs import HostSyncs, analyse_host_syncs
 from tpuport.profile.analyses.lines import LineCosts, analyse_lines
 from tpuport.profile.analyses.losses import Losses, analyse_losses
 from tpuport.profile.analyses.modes import Modes, analyse_modes
+from tpuport.profile.analyses.numbers import Numbers, analyse_numbers
 from tpuport.profile.analyses.programs import Programs, analyse_programs
 from tpuport.profile.analyses.recompiles import Recompiles, analyse_recompiles
 from tpuport.profile.analyses.traces import Traces, analyse_traces
@@ -20,6 +21,7 @@ class Report:
 
     modes: Modes
     losses: Losses
+    numbers: Numbers
     programs: Programs
     graph_breaks: GraphBreaks
     recompiles: Recompiles
@@ -34,6 +36,7 @@ def analyse(session: Session) -> Report:
     return Report(
         analyse_modes(session),
         analyse_losses(session),
+        analyse_numbers(session),
         analyse_programs(session),
         analyse_graph_breaks(session),
         analyse_recompiles(session),

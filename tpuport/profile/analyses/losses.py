@@ -3,11 +3,12 @@
 import math
 from dataclasses import dataclass
 
+from tpuport.profile.digests import LOSS_TOLERANCES, least_precise
 from tpuport.profile.plan import Mode
-from tpuport.profile.records import Step
+from tpuport.profile.records import Precision, Step
 from tpuport.profile.session import Run, Session
 
-RELATIVE_TOLERANCE = 1e-3
+RELATIVE_TOLERANCE = LOSS_TOLERANCES["float32"]
 """Modes order floating-point operations differently; more than this is another computation."""
 
 
@@ -21,6 +22,8 @@ class LossRow:
     max_relative: float
     first_difference: int | None
     """Step of the first loss beyond the tolerance; None when they agree."""
+    tolerance: float = RELATIVE_TOLERANCE
+    """Relative; it is wider where one of the two computes in half precision."""
 
     @property
     def agrees(self) -> bool:
@@ -46,30 +49,42 @@ class Losses:
 
 def analyse_losses(session: Session) -> Losses:
     """Compare every mode's losses with those of the first mode that has any."""
-    series = {run.mode: _losses(run) for run in session.runs}
-    recorded = {mode.value: len(losses) for mode, losses in series.items()}
-    having = [mode for mode, losses in series.items() if losses]
+    recorded = {run.mode.value: len(_losses(run)) for run in session.runs}
+    having = [run for run in session.runs if _losses(run)]
     if not having:
         return Losses(None, recorded, RELATIVE_TOLERANCE, ())
     reference, *others = having
-    rows = tuple(_compare(mode, series[reference], series[mode]) for mode in others)
-    return Losses(reference, recorded, RELATIVE_TOLERANCE, rows)
+    rows = tuple(row for run in others if (row := compare_losses(run, reference)))
+    return Losses(reference.mode, recorded, RELATIVE_TOLERANCE, rows)
+
+
+def compare_losses(run: Run, reference: Run) -> LossRow | None:
+    """Compare the losses that two runs have in common; None when one has none."""
+    expected, actual = _losses(reference), _losses(run)
+    if not expected or not actual:
+        return None
+    dtypes = {
+        dtype for either in (run, reference) for record in either.records.of(Precision) for dtype in record.dtypes
+    }
+    return _compare(run.mode, expected, actual, LOSS_TOLERANCES[least_precise(dtypes)])
 
 
 def _losses(run: Run) -> list[tuple[int, float]]:
     return [(step.index, loss) for step in run.records.of(Step) for loss in step.losses]
 
 
-def _compare(mode: Mode, expected: list[tuple[int, float]], actual: list[tuple[int, float]]) -> LossRow:
+def _compare(
+    mode: Mode, expected: list[tuple[int, float]], actual: list[tuple[int, float]], tolerance: float
+) -> LossRow:
     absolute = relative = 0.0
     first: int | None = None
     pairs = list(zip(expected, actual, strict=False))
     for (step, wanted), (_, found) in pairs:
         difference, share = _difference(wanted, found)
         absolute, relative = max(absolute, difference), max(relative, share)
-        if share > RELATIVE_TOLERANCE and first is None:
+        if share > tolerance and first is None:
             first = step
-    return LossRow(mode, len(pairs), absolute, relative, first)
+    return LossRow(mode, len(pairs), absolute, relative, first, tolerance)
 
 
 def _difference(wanted: float, found: float) -> tuple[float, float]:

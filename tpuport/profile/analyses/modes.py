@@ -120,7 +120,7 @@ def _row(plan: Plan, run: Run) -> ModeRow:
     used, remark = _steps_to_use(steps)
     notes = records.of(Note)
     remarks = [Remark(note.text, places.place(note.frame)) for note in notes]
-    failure = _failure(plan, run, places)
+    why = failure(plan, run)
     if remark and steps:
         remarks.append(Remark(remark))
     remarks += _remarks(run, places, used)
@@ -129,7 +129,7 @@ def _row(plan: Plan, run: Run) -> ModeRow:
     source = records.last(StepSourceChosen)
     return ModeRow(
         mode=run.mode,
-        failure=failure,
+        failure=why,
         step_time=_step_time(used, plan.device),
         steps=len(steps),
         warmup_steps=sum(step.phase is Phase.WARMUP for step in steps),
@@ -188,8 +188,10 @@ def _remarks(run: Run, places: Places, used: tuple[Step, ...]) -> list[Remark]:
     return remarks
 
 
-def _failure(plan: Plan, run: Run, places: Places) -> Failure | None:
+def failure(plan: Plan, run: Run) -> Failure | None:
+    """Return why a run under `plan` failed, or None when the script ended well, with at least one step."""
     records = run.records
+    places = Places(records, plan.directory)
     steps = len(records.of(Step))
     if records.last(Enough) is not None:
         return _idle_device(plan, records) or _nothing_compiled(run)

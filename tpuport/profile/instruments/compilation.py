@@ -15,6 +15,7 @@ from torch._dynamo.eval_frame import OptimizedModule
 from torch.nn.modules.loss import _Loss
 
 from tpuport.profile.frames import innermost_user_frame
+from tpuport.profile.instruments.numbers import Numbers
 from tpuport.profile.instruments.targets import Targets
 from tpuport.profile.records import Frame, RecordWriter, Root, UserCompile
 
@@ -39,10 +40,17 @@ class ModelCalls:
     """
 
     def __init__(
-        self, writer: RecordWriter, prefixes: tuple[str, ...], *, compile_models: bool, call_ended: CallEnded
+        self,
+        writer: RecordWriter,
+        prefixes: tuple[str, ...],
+        numbers: Numbers,
+        *,
+        compile_models: bool,
+        call_ended: CallEnded,
     ) -> None:
         self._writer = writer
         self._prefixes = prefixes
+        self._numbers = numbers
         self._compile_models = compile_models
         self._call_ended = call_ended
         self._thread = threading.get_ident()
@@ -113,7 +121,7 @@ class ModelCalls:
                     return self._module_call(module, *arguments, **keywords)
                 self._compile_what_is_wanted(module)
             with self._inside():
-                result = self._module_call(module, *arguments, **keywords)
+                result = self._numbers.outermost(self._module_call, module, arguments, keywords)
             self._model_call_ended(module)
             return result
 

@@ -18,6 +18,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from tpuport.profile.instruments.host_syncs import HostSyncs
 from tpuport.profile.instruments.losses import Losses
+from tpuport.profile.instruments.numbers import Numbers
 from tpuport.profile.instruments.programs import Programs
 from tpuport.profile.instruments.traces import Traces
 from tpuport.profile.plan import Plan, StepSource
@@ -38,6 +39,7 @@ class Steps:
         plan: Plan,
         writer: RecordWriter,
         losses: Losses,
+        numbers: Numbers,
         programs: Programs | None,
         host_syncs: HostSyncs,
         traces: Traces,
@@ -47,6 +49,7 @@ class Steps:
         self._plan = plan
         self._writer = writer
         self._losses = losses
+        self._numbers = numbers
         self._programs = programs
         self._host_syncs = host_syncs
         self._traces = traces
@@ -116,6 +119,7 @@ class Steps:
             self._source_written = True
             self._writer.write(StepSourceChosen(source.value, name))
         self._writer.write(Step(self.done, self._phase, seconds, compiled, self._losses.take(), executions))
+        self._numbers.step_ended()
         self.done += 1
         self._phase_steps += 1
         self._advance(compiled)
@@ -127,8 +131,8 @@ class Steps:
 
     def _advance(self, compiled: int) -> None:
         plan = self._plan
-        if self._phase is Phase.WARMUP and self._phase_steps >= plan.warmup:
-            if compiled and self._phase_steps < plan.warmup_limit:
+        if self._phase is Phase.WARMUP and self._phase_steps >= plan.warmup + plan.checked_steps:
+            if compiled and self._phase_steps < plan.warmup_limit + plan.checked_steps:
                 return
             if compiled:
                 self._writer.write(
