@@ -16,6 +16,13 @@ STAND_INS = {
     "tensorrt": "torch.compile",
     "torch_tensorrt": "torch.compile",
     "deepspeed": "torch.distributed.fsdp.fully_shard",
+    "megatron": "torch.distributed.tensor.parallel and fully_shard",
+    "fairscale": "torch.distributed.fsdp.fully_shard",
+    "colossalai": "torch.distributed.tensor.parallel and fully_shard",
+    "horovod": "torch.nn.parallel.DistributedDataParallel",
+    "flashinfer": "torch.nn.functional.scaled_dot_product_attention",
+    "flash_attn_interface": "torch.nn.functional.scaled_dot_product_attention",
+    "auto_gptq": "weights in bfloat16",
     "torch.utils.cpp_extension": "a stock PyTorch op, or a Pallas kernel",
 }
 """Importable name → what to use in its place."""

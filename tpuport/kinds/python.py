@@ -73,6 +73,20 @@ CANDIDATE = (
     b"_tpu_available",
     b"_xla_available",
     b"DistributedType.",
+    b"lightning",
+    b"num_gpus",
+    b"use_gpu",
+    b"ray.get_gpu",
+    b"vllm",
+    b"sglang",
+    b"torchrec",
+    b"fbgemm",
+    b"megatron",
+    b"fairscale",
+    b"colossalai",
+    b"horovod",
+    b"flashinfer",
+    b"auto_gptq",
 )
 """A file without any of these bytes holds nothing that a rule could match, and is not parsed.
 

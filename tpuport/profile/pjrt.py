@@ -9,6 +9,7 @@ import ctypes
 import mmap
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 Address = int
 Function = Callable[[Address], Address | None]
@@ -87,6 +88,9 @@ class ExecuteArgs(ctypes.Structure):
 class PluginTable:
     """The function table of the plugin library at `path`, which stays loaded for the life of the process."""
 
+    _alive: ClassVar[list[object]] = []
+    """What the library calls: it outlives the objects of this class, as the library does."""
+
     def __init__(self, path: Path) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         library = ctypes.CDLL(str(path), mode=ctypes.RTLD_LOCAL)
@@ -97,7 +101,6 @@ class PluginTable:
         if size < needed:
             raise OSError(f"{path}: its PJRT table has {size} bytes, at least {needed} are needed")
         self._make_writable(self._address, needed)
-        self._alive: list[object] = []
 
     @staticmethod
     def _word(address: Address) -> ctypes.c_uint64:
@@ -116,7 +119,7 @@ class PluginTable:
         original = _PROTOTYPE(before)
         callback = _PROTOTYPE(make(original))
         # The plugin may still be inside a callback after it was taken out: none is ever freed.
-        self._alive += [original, callback]
+        self._alive.extend((original, callback))
         entry.value = ctypes.cast(callback, ctypes.c_void_p).value or 0
 
         def restore() -> None:
