@@ -21,6 +21,8 @@ from tpuport.profile.session import Session
 COLOURS = {Mode.EAGER: "#8a8f98", Mode.FUSED: "#2f81f7", Mode.COMPILED: "#d97706", Mode.COMPILED_FUSED: "#9333ea"}
 """One colour a mode, legible on light and on dark."""
 _WIDTHS = {"wide": 860, "narrow": 400}
+_LABEL_WIDTH = 40
+"""What the number of a step takes on the axis, with its distance to the next."""
 _SPREAD = 8.0
 """Longest by shortest step from which on the scale is logarithmic: a step that compiles dwarfs all others."""
 
@@ -34,8 +36,7 @@ def step_times(session: Session) -> str:
     times = [step.seconds for steps in series.values() for step in steps]
     logarithmic = max(times) > _SPREAD * min(times) > 0
 
-    # pygal's own logarithmic scale would be one of both axes.
-    height: Callable[[float], float] = math.log10 if logarithmic else float
+    height: Callable[[float], float] = _logarithm if logarithmic else float
 
     def draw(options: dict[str, Any]) -> Any:
         chart = pygal.XY(
@@ -45,6 +46,8 @@ def step_times(session: Session) -> str:
             x_value_formatter=lambda step: f"{step:g}",
             value_formatter=duration,
         )
+        last = max(step.index for steps in series.values() for step in steps)
+        chart.x_labels = list(range(1, last + 1, math.ceil(last * _LABEL_WIDTH / options["width"])))
         if logarithmic:
             labels = _decades(min(times), max(times))
             chart.y_labels = [{"value": height(value), "label": duration(value)} for value in labels]
@@ -72,6 +75,14 @@ _PHASES = {Phase.WARMUP: "warm-up", Phase.COUNTED: "counting of executions", Pha
 def _range(steps: list[Step]) -> str:
     first, last = steps[0].index, steps[-1].index
     return f"{first}" if first == last else f"{first}–{last}"
+
+
+def _logarithm(seconds: float) -> float:
+    """Return the height on a logarithmic axis; pygal's own such scale would be one of both axes.
+
+    It is positive, as pygal draws a line at 0.
+    """
+    return math.log10(seconds) + 12
 
 
 def _point(step: Step, height: float) -> dict[str, Any]:

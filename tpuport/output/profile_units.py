@@ -7,9 +7,8 @@ NONE = "–"
 
 def scale(seconds: float) -> tuple[float, str]:
     """Return the factor and the unit in which a duration reads best."""
-    if seconds < 1e-3:
-        return 1e6, "µs"
-    return (1e3, "ms") if seconds < 1 else (1.0, "s")
+    units = ((1e-6, 1e9, "ns"), (1e-3, 1e6, "µs"), (1.0, 1e3, "ms"))
+    return next(((factor, unit) for limit, factor, unit in units if 0 < seconds < limit), (1.0, "s"))
 
 
 def duration(seconds: float) -> str:
