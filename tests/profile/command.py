@@ -106,7 +106,7 @@ def make_session(
         for item in items:
             writer.write(item)
         writer.close()
-        header = header.with_run(mode, (exits or {}).get(mode, ProcessExit(ExitKind.EXITED, 0, 1.0)))
+        header = header.with_run(mode, 1, [(exits or {}).get(mode, ProcessExit(ExitKind.EXITED, 0, 1.0))])
     save(folder, header)
     return folder
 

@@ -18,12 +18,12 @@ from tpuport.cli.report_formats import ReportFormat, print_report
 from tpuport.errors import ExitCode, UsageError
 from tpuport.profile.chips.specs import ChipName
 from tpuport.profile.engine import compile_for_chips, prepare_folder, report_on, run_session
+from tpuport.profile.launch import check_ranks
 from tpuport.profile.layout import REFERENCE, as_typed
 from tpuport.profile.locate import check_script, find_module
 from tpuport.profile.machine import choose_device
 from tpuport.profile.notebooks import SUFFIX
 from tpuport.profile.plan import Device, Mode, Plan, StepSource, default_modes
-from tpuport.profile.runner import ProcessExit
 
 _CLICK_ERROR: Any = typer.BadParameter.__base__
 """Of the click that this typer brings with it: wrong usage of any kind."""
@@ -71,7 +71,8 @@ def profile(
     mode: Annotated[
         list[Mode] | None,
         typer.Option(
-            help="Mode to measure; repeatable. Default: eager, fused and compiled on a TPU, else eager and compiled."
+            help="Mode to measure; repeatable. Default: eager, fused and compiled on a TPU, else eager and compiled. "
+            "compiled-fused has fused eager around what is compiled; compiled-step compiles the optimizer's step too."
         ),
     ] = None,
     compile_target: Annotated[
@@ -80,6 +81,18 @@ def profile(
             metavar="NAME",
             help="What the compiled modes compile in place of the outermost models; repeatable. The class of a module, "
             "a function or method of the script, or MODULE:ATTRIBUTE, as in utils:train_step.",
+            show_default=False,
+        ),
+    ] = None,
+    repeat: Annotated[
+        int, typer.Option(min=1, help="Runs of each mode, in fresh processes; the times are over all of them.")
+    ] = 1,
+    nproc: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Start N ranks on this machine, as torchrun would; each is measured, and the report compares them.",
             show_default=False,
         ),
     ] = None,
@@ -134,6 +147,8 @@ def profile(
     Every mode runs in a process of its own. Steps are found without a change to the script: an optimizer's step(), or
     in a script without one the outermost call of a model. The script is stopped once enough steps are measured.
 
+    What torchrun starts takes --nproc N instead: tpuport starts the ranks itself, with what a TPU needs for it.
+
     The report: step times, executions and programs a step, graphs, every graph break and recompile with its line, and
     whether all modes compute the same losses. It is saved, and `tpuport report` shows it again.
 
@@ -146,9 +161,11 @@ def profile(
     program = _program(script, arguments or [], module)
     thresholds = limits(fail_on, program.file)
     plan = _plan(program, device, mode or [], steps, warmup, timeout, step_on, seed)
+    check_ranks(nproc, plan.device)
     memory = None if memory_limit is None else int(memory_limit * 2**30)
     targets = tuple(dict.fromkeys(compile_target or []))
-    plan = replace(plan, compile_targets=targets, memory_limit=memory, checked_steps=check_numbers)
+    plan = replace(plan, compile_targets=targets, repeat=repeat, ranks=nproc, memory_limit=memory)
+    plan = replace(plan, checked_steps=check_numbers)
     if trace:
         plan = replace(plan, traced=_TRACED_STEPS)
     folder = (output or Path(f"tpuport-session-{datetime.now():%Y%m%d-%H%M%S}")).absolute()
@@ -268,17 +285,18 @@ def _separated(given: list[str], known: set[str]) -> str:
 
 
 class _Watch:
-    """Says on standard error which mode runs, and how its process ended."""
+    """Says on standard error which mode runs, and how long it took."""
 
     def __init__(self, console: Console, plan: Plan) -> None:
         self._console = console
         self._plan = plan
 
-    def __call__(self, name: str, end: ProcessExit | None) -> None:
-        names = [mode.value for mode in self._plan.modes] + [REFERENCE] * bool(self._plan.checked_steps)
-        device = Device.CPU if name == REFERENCE else self._plan.device
-        head = f"[{names.index(name) + 1}/{len(names)}] {name} on {device.value}"
-        if end is None:
-            self._console.print(f"{head}: running", markup=False)
-        else:
-            self._console.print(f"{head}: {end.seconds:.0f} s", markup=False)
+        self._started = 0
+
+    def __call__(self, name: str, seconds: float | None) -> None:
+        plan = self._plan
+        self._started += seconds is None
+        total = len(plan.modes) * plan.repeat + bool(plan.checked_steps)
+        device = Device.CPU if name == REFERENCE else plan.device
+        head = f"[{self._started}/{total}] {name} on {device.value}"
+        self._console.print(f"{head}: {'running' if seconds is None else f'{seconds:.0f} s'}", markup=False)

@@ -14,6 +14,8 @@ from tpuport.output.profile_shared import (
     device_note,
     notes,
     operation_name,
+    process_remarks,
+    process_table,
     trace_lines,
 )
 from tpuport.output.profile_units import amount, duration, duration_range, memory, number, percent, seconds, size
@@ -82,6 +84,8 @@ def render(session: Session, report: Report) -> str:
         session=session,
         plan=session.plan,
         report=report,
+        processes=process_table(report.processes),
+        process_remarks=process_remarks(report.processes),
         programs={row.mode: row for row in report.programs.rows},
         time_basis=next((row.step_time.median.basis.value for row in report.modes.rows if row.step_time), ""),
         device_name=DEVICE_NAMES[session.plan.device],

@@ -17,6 +17,8 @@ from tpuport.output.profile_shared import (
     finding_change,
     notes,
     operation_name,
+    process_remarks,
+    process_table,
     trace_lines,
 )
 from tpuport.output.profile_units import NONE, amount, duration, memory, number, percent, seconds, size
@@ -40,6 +42,7 @@ def render(session: Session, report: Report) -> str:
         _failures(report),
         _headline(session, report),
         _modes(report),
+        _processes(report),
         _losses(report),
         _numbers(report),
         _chips(report),
@@ -120,6 +123,13 @@ def _modes(report: Report) -> str:
         for row in report.modes.rows
     )
     return _table(header, rows)
+
+
+def _processes(report: Report) -> str:
+    if not report.processes.rows:
+        return ""
+    remarks = "".join(f"\n- {_cell(line)}" for line in process_remarks(report.processes))
+    return f"### Runs and ranks\n\n{_table(*process_table(report.processes))}" + (f"\n{remarks}" if remarks else "")
 
 
 def _outcome(row: ModeRow) -> str:

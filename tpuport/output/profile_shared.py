@@ -1,10 +1,14 @@
 """What every format of the profile report chooses and words alike."""
 
-from tpuport.output.profile_units import duration, number, size
+from collections.abc import Callable
+
+from tpuport.output.profile_units import NONE, duration, duration_range, number, seconds, size
 from tpuport.output.style import count
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.chips import ChipReport, ChipRow
 from tpuport.profile.analyses.lines import LineRow, LineTable
+from tpuport.profile.analyses.modes import StepTime
+from tpuport.profile.analyses.processes import Processes, ProcessRow
 from tpuport.profile.analyses.traces import Traces
 from tpuport.profile.comparison import Change, Comparison, Finding, Kind
 from tpuport.profile.figures import Figure
@@ -138,3 +142,32 @@ def _figure(figure: Figure) -> str:
     if figure.unit == "s":
         return duration(figure.value)
     return size(figure.value) if figure.unit == "B" else number(figure)
+
+
+def process_table(processes: Processes) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the header and the rows of the table of runs and ranks; no rows when each mode has one process."""
+    rows = processes.rows
+    runs, ranks = any(row.run > 1 for row in rows), any(row.rank for row in rows)
+    counted = any(row.executions is not None for row in rows)
+    basis = next((f" ({row.step_time.median.basis.value})" for row in rows if row.step_time), "")
+    columns: dict[str, tuple[bool, Callable[[ProcessRow], str]]] = {
+        "mode": (True, lambda row: row.mode.value),
+        "run": (runs, lambda row: str(row.run)),
+        "rank": (ranks, lambda row: str(row.rank)),
+        "executions": (counted, lambda row: NONE if row.executions is None else str(row.executions)),
+        f"time{basis}": (True, lambda row: seconds(row.step_time.median if row.step_time else None)),
+        "min – max": (True, lambda row: _spread(row.step_time)),
+        "steps": (True, lambda row: str(row.step_time.steps if row.step_time else 0)),
+        "": (any(row.failure for row in rows), lambda row: f"failed: {row.failure.what}" if row.failure else ""),
+    }
+    shown = {name: cell for name, (wanted, cell) in columns.items() if wanted}
+    return tuple(shown), [tuple(cell(row) for cell in shown.values()) for row in rows]
+
+
+def _spread(time: StepTime | None) -> str:
+    return NONE if time is None else duration_range(time.lowest.value, time.highest.value)
+
+
+def process_remarks(processes: Processes) -> list[str]:
+    """Return what is to be said of the ranks: which differ, and which is slow."""
+    return [f"Ranks differ: {line}" for line in processes.differences] + list(processes.slowest)

@@ -14,6 +14,8 @@ from tpuport.output.profile_shared import (
     device_note,
     finding_change,
     notes,
+    process_remarks,
+    process_table,
     trace_lines,
 )
 from tpuport.output.profile_text_chips import chips_and_lines
@@ -25,6 +27,7 @@ from tpuport.profile.analyses.host_syncs import HostSyncs
 from tpuport.profile.analyses.losses import Losses
 from tpuport.profile.analyses.modes import ModeRow, Modes, StepTime
 from tpuport.profile.analyses.numbers import Numbers
+from tpuport.profile.analyses.processes import Processes
 from tpuport.profile.analyses.programs import ProgramRow, Programs
 from tpuport.profile.analyses.recompiles import Recompiles
 from tpuport.profile.analyses.traces import Traces
@@ -103,6 +106,7 @@ def _measurements(session: Session, report: Report) -> list[RenderableType | Non
         _losses(report.losses),
         _numbers(report.numbers),
         _steps(report.modes, report.programs),
+        _processes(report.processes),
         _compilation(report.modes, report.programs),
         _gains(session, report),
     ]
@@ -175,6 +179,20 @@ def _steps(modes: Modes, programs: Programs) -> RenderableType:
         counts = [_number(program.executions), _number(program.distinct)] if counted else []
         table.add_row(_mode_cell(row), *counts, *_step_cells(row.step_time))
     return table
+
+
+def _processes(processes: Processes) -> RenderableType | None:
+    if not processes.rows:
+        return None
+    header, rows = process_table(processes)
+    table = Table(
+        title="Runs and ranks", title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+    )
+    for name in header:
+        table.add_column(name, justify="left" if name in ("mode", "") else "right", no_wrap=bool(name))
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return Group(table, *(Text(line) for line in process_remarks(processes)))
 
 
 def _compilation(modes: Modes, programs: Programs) -> RenderableType | None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from tpuport.profile.codec import decode
 from tpuport.profile.frames import innermost_user_frame, library_prefixes
-from tpuport.profile.layout import CRASH_LOG, DEVICE_LOG, PROGRAMS, read_json
+from tpuport.profile.layout import CRASH_LOG, DEVICE_LOG, ENOUGH, PROGRAMS, read_json
 from tpuport.profile.pjrt import PluginTable
 from tpuport.profile.plan import Device, Mode, ModePlan
 from tpuport.profile.records import FILE_NAME, Ended, Note, RecordWriter, Started, StoodIn
@@ -119,7 +119,7 @@ def _profile(
     from tpuport.profile.instruments.targets import Targets
     from tpuport.profile.instruments.traces import Traces
 
-    plan, mode, session = mode_plan.plan, mode_plan.mode, Path(mode_plan.folder).parent
+    plan, mode, session = mode_plan.plan, mode_plan.mode, Path(mode_plan.session)
     prefixes = library_prefixes()
     leave = watch_os_exit(writer, prefixes)
     watch_exec(mode_plan, writer, prefixes)
@@ -148,6 +148,7 @@ def _profile(
         Traces(writer, session, plan.device, mode, plan.traced),
         compilations,
         functools.partial(_finish, leave),
+        (Path(mode_plan.folder) / ENOUGH).touch if mode_plan.has_peers else None,
     )
     calls = ModelCalls(writer, prefixes, numbers, compile_models=mode.compiles, call_ended=steps.call_ended)
     targets = Targets(plan, calls.compile_function, calls.compile_module)

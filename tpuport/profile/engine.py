@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tpuport.profile.chips.compiler import PACKAGES
 from tpuport.profile.chips.pool import Progress, compile_programs
 from tpuport.profile.chips.viewer import show_modules
 from tpuport.profile.descendants import none_left_behind
-from tpuport.profile.layout import PROGRAMS, REFERENCE, SOURCES
+from tpuport.profile.layout import PROGRAMS, REFERENCE, SOURCES, run_folder
 from tpuport.profile.machine import INSTALL_PROFILE, missing
 from tpuport.profile.places import Place
 from tpuport.profile.plan import Mode, Plan, reference_plan
@@ -21,8 +22,8 @@ from tpuport.profile.records import FILE_NAME, Ended, TargetMissed, read_records
 from tpuport.profile.runner import Interrupted, ProcessExit, run_mode
 from tpuport.profile.session import Session, SessionHeader, load, new_header, save
 
-Watch = Callable[[str, ProcessExit | None], None]
-"""Told when a run, named as its folder is, starts (with None) and how its process ended."""
+Watch = Callable[[str, float | None], None]
+"""Told when a run starts, by a name for it (with None), and how many seconds it took."""
 
 
 def prepare_folder(folder: Path) -> None:
@@ -57,12 +58,15 @@ def run_session(plan: Plan, folder: Path, watch: Watch) -> Session:
         raise UsageError(
             f"the session folder {folder} can't be written: {error.strerror}", hint="Choose another with --output."
         ) from None
-    for mode in plan.modes:
-        header = _run(plan, mode, folder, mode.value, watch, partial(header.with_run, mode))
-        _check_targets(folder / mode.value)
+    # Round after round, so that a machine that slows down or speeds up does so for every mode.
+    for number, mode in product(range(1, plan.repeat + 1), plan.modes):
+        files = run_folder(folder, mode.value, number)
+        name = mode.value if number == 1 else f"{mode.value}, run {number}"
+        header = _run(plan, mode, folder, files, name, watch, partial(header.with_run, mode, number))
+        _check_targets(files)
     if plan.checked_steps:
         end_reference = partial(header.with_reference, Mode.EAGER)
-        _run(reference_plan(plan), Mode.EAGER, folder, REFERENCE, watch, end_reference)
+        _run(reference_plan(plan), Mode.EAGER, folder, folder / REFERENCE, REFERENCE, watch, end_reference)
     return load(folder)
 
 
@@ -70,20 +74,21 @@ def _run(
     plan: Plan,
     mode: Mode,
     folder: Path,
+    files: Path,
     name: str,
     watch: Watch,
-    with_end: Callable[[ProcessExit], SessionHeader],
+    with_ends: Callable[[tuple[ProcessExit, ...]], SessionHeader],
 ) -> SessionHeader:
     watch(name, None)
     try:
         with none_left_behind():
-            end = run_mode(plan, mode, folder / name)
+            ends = run_mode(plan, mode, files, folder)
     except Interrupted as interruption:
-        _save_what_ran(folder, with_end(interruption.exit), name)
+        _save_what_ran(folder, with_ends(interruption.exits), name)
         raise
-    header = with_end(end)
+    header = with_ends(ends)
     _save_what_ran(folder, header, name)
-    watch(name, end)
+    watch(name, max(end.seconds for end in ends))
     return header
 
 

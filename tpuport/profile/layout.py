@@ -8,6 +8,8 @@ from typing import Any
 
 SESSION = "session.json"
 PLAN = "plan.json"
+ENOUGH = "enough"
+"""Empty file by which a rank says that it has measured all it was to measure, and goes on for its peers' sake."""
 STDOUT_LOG = "stdout.log"
 STDERR_LOG = "stderr.log"
 DEVICE_LOG = "device.log"
@@ -53,3 +55,13 @@ def as_typed(path: Path) -> str:
     """Return `path` as it is best typed: relative where it is below the current directory, quoted where needed."""
     here = Path.cwd()
     return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+
+
+def run_folder(session: Path, mode: str, number: int = 1) -> Path:
+    """Return the folder of a mode's run by its number, from 1."""
+    return session / mode if number == 1 else session / f"run-{number}" / mode
+
+
+def rank_folder(run: Path, rank: int) -> Path:
+    """Return the folder of one rank of a run; the first rank's is the run's own."""
+    return run / f"rank-{rank}" if rank else run

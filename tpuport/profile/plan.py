@@ -94,6 +94,10 @@ class Plan:
     """Steps to trace for TensorBoard, after the timed ones."""
     compile_targets: tuple[str, ...] = ()
     """What to compile in place of the outermost models: classes of modules, functions, attributes."""
+    repeat: int = 1
+    """Runs of each mode."""
+    ranks: int | None = None
+    """Processes of each run, started as torchrun would; None is one process that knows of no ranks."""
 
 
 def reference_plan(plan: Plan) -> Plan:
@@ -103,8 +107,16 @@ def reference_plan(plan: Plan) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class ModePlan:
-    """What one child process is told: the plan, its mode, and the folder that its files go to."""
+    """What one child process is told: the plan, its mode, and where its files go."""
 
     plan: Plan
     mode: Mode
     folder: str
+    session: str
+    """Folder of the session, for what all its processes share."""
+    rank: int = 0
+
+    @property
+    def has_peers(self) -> bool:
+        """Whether other ranks run beside this one, and would fail if it went."""
+        return self.plan.ranks is not None and self.plan.ranks > 1

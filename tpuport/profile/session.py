@@ -3,6 +3,7 @@
 import platform
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -14,7 +15,17 @@ from tpuport.profile.chips.estimates import Compiled
 from tpuport.profile.chips.pool import load_compiled
 from tpuport.profile.chips.specs import CHIPS as CHIP_SPECS
 from tpuport.profile.codec import DecodeError, decode, encode
-from tpuport.profile.layout import CRASH_LOG, REFERENCE, SESSION, SOURCES, STDERR_LOG, read_json, write_json
+from tpuport.profile.layout import (
+    CRASH_LOG,
+    REFERENCE,
+    SESSION,
+    SOURCES,
+    STDERR_LOG,
+    rank_folder,
+    read_json,
+    run_folder,
+    write_json,
+)
 from tpuport.profile.plan import Mode, Plan
 from tpuport.profile.records import FILE_NAME, Frame, Records, read_records
 from tpuport.profile.runner import ProcessExit
@@ -34,10 +45,13 @@ _FAULT_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<fun
 
 @dataclass(frozen=True, slots=True)
 class RunHeader:
-    """How the process of one mode ended."""
+    """How one process ended."""
 
     mode: Mode
     exit: ProcessExit
+    number: int = 1
+    """Which of the mode's runs this is."""
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +67,19 @@ class SessionHeader:
     reference: RunHeader | None = None
     """The run on the CPU in float32, if one was asked for."""
 
-    def with_run(self, mode: Mode, exit_: ProcessExit) -> "SessionHeader":
-        """Return the header with one more mode that was run."""
-        return replace(self, runs=(*self.runs, RunHeader(mode, exit_)))
+    def with_run(self, mode: Mode, number: int, ranks: Iterable[ProcessExit]) -> "SessionHeader":
+        """Return the header with one more run of a mode, and how each of its ranks ended."""
+        added = (RunHeader(mode, exit_, number, rank) for rank, exit_ in enumerate(ranks))
+        return replace(self, runs=(*self.runs, *added))
 
-    def with_reference(self, mode: Mode, exit_: ProcessExit) -> "SessionHeader":
-        """Return the header with the run on the CPU in float32."""
-        return replace(self, reference=RunHeader(mode, exit_))
+    def with_reference(self, mode: Mode, ranks: Iterable[ProcessExit]) -> "SessionHeader":
+        """Return the header with the run on the CPU in float32, by its first rank."""
+        return replace(self, reference=RunHeader(mode, next(iter(ranks))))
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One mode: how its process ended and all it wrote."""
+    """One process: how it ended and all it wrote."""
 
     mode: Mode
     exit: ProcessExit
@@ -77,6 +92,9 @@ class Run:
     stderr_tail: tuple[str, ...] = ()
     failed_execution: str = ""
     """What torch_tpu's runtime logged of the first execution that failed; the script may not have seen it."""
+    number: int = 1
+    """Which of the mode's runs this is, from 1."""
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +104,14 @@ class Session:
     folder: Path
     header: SessionHeader
     runs: tuple[Run, ...]
+    """The first run of each mode, and of its ranks the first: what the report tells of a mode is of this process."""
     compiled: tuple[Compiled, ...] = ()
     """What the TPU compiler said of the counted programs, for every chip that was asked for."""
     sources: Sources = field(default_factory=Sources)
     reference: Run | None = None
     """The run on the CPU in float32, if one was asked for."""
+    others: tuple[Run, ...] = ()
+    """Further runs, and further ranks."""
 
     @property
     def plan(self) -> Plan:
@@ -146,13 +167,17 @@ def load(folder: Path) -> Session:
         header = decode(SessionHeader, data)
     except DecodeError as error:
         raise TpuportError(f"{path} is damaged: {error}", hint="Profile again to get a new session.") from None
+    runs = [
+        _load_run(rank_folder(run_folder(folder, run.mode.value, run.number), run.rank), run) for run in header.runs
+    ]
     return Session(
         folder,
         header,
-        tuple(_load_run(folder / run.mode.value, run) for run in header.runs),
+        tuple(run for run in runs if (run.number, run.rank) == (1, 0)),
         load_compiled(folder, CHIP_SPECS),
         Sources.load(folder / SOURCES, Path(header.plan.directory)),
         None if header.reference is None else _load_run(folder / REFERENCE, header.reference),
+        tuple(run for run in runs if (run.number, run.rank) != (1, 0)),
     )
 
 
@@ -161,7 +186,9 @@ def _load_run(folder: Path, header: RunHeader) -> Run:
     stderr = folder / STDERR_LOG
     log = stderr.read_bytes() if stderr.is_file() else b""
     stacks = _crash_stacks(folder / CRASH_LOG)
-    return Run(header.mode, header.exit, records, stacks, _tail(log), _failed_execution(log))
+    return Run(
+        header.mode, header.exit, records, stacks, _tail(log), _failed_execution(log), header.number, header.rank
+    )
 
 
 def _crash_stacks(path: Path) -> tuple[tuple[Frame, ...], ...]:

@@ -9,6 +9,7 @@ from tpuport.profile.analyses.lines import LineCosts, analyse_lines
 from tpuport.profile.analyses.losses import Losses, analyse_losses
 from tpuport.profile.analyses.modes import Modes, analyse_modes
 from tpuport.profile.analyses.numbers import Numbers, analyse_numbers
+from tpuport.profile.analyses.processes import Processes, analyse_processes
 from tpuport.profile.analyses.programs import Programs, analyse_programs
 from tpuport.profile.analyses.recompiles import Recompiles, analyse_recompiles
 from tpuport.profile.analyses.traces import Traces, analyse_traces
@@ -20,6 +21,7 @@ class Report:
     """All sections; each output format renders these and nothing else."""
 
     modes: Modes
+    processes: Processes
     losses: Losses
     numbers: Numbers
     programs: Programs
@@ -35,6 +37,7 @@ def analyse(session: Session) -> Report:
     """Run every analysis."""
     return Report(
         analyse_modes(session),
+        analyse_processes(session),
         analyse_losses(session),
         analyse_numbers(session),
         analyse_programs(session),

@@ -2,7 +2,8 @@
 
 import signal
 import statistics
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from tpuport.profile.figures import Figure, time_basis
 from tpuport.profile.places import Place, Places
@@ -35,13 +36,18 @@ _EMULATION_ERRORS = (
     "is not supported by XLA:CPU",
     "UnsupportedByEmulation",
 )
+_BACKEND_ERROR = "Could not find backend type 1 for Process Group with name gloo"
+_BACKEND_HINT = (
+    "DistributedDataParallel of torch_tpu 0.2.0 wants the backend named: "
+    "init_process_group(torch.distributed.get_default_backend_for_device(device))."
+)
 _VIEW_ERROR = "RuntimeProgramInputMismatch"
 _VIEW_HINT = "A compiled model of torch_tpu 0.2.0 cannot take a view, such as `x[:, :-1]`: give it `x[:, :-1].clone()`."
 
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """Wall-clock time of a step: the median of `steps` steps, and their extremes."""
+    """Wall-clock time of a step: the median of `steps` steps, and their extremes, over all runs of the mode."""
 
     median: Figure
     lowest: Figure
@@ -110,17 +116,25 @@ class Modes:
 
 def analyse_modes(session: Session) -> Modes:
     """Return one row for each mode that was run."""
-    return Modes(tuple(_row(session.plan, run) for run in session.runs))
+    return Modes(tuple(_row(session, run) for run in session.runs))
 
 
-def _row(plan: Plan, run: Run) -> ModeRow:
+def step_time_of(runs: Iterable[Run], device: Device) -> StepTime | None:
+    """Return the time of a step over the steps of all `runs`; None when none has one that can be used."""
+    used = (step for run in runs for step in _steps_to_use(run.records.of(Step))[0])
+    return _step_time(tuple(used), device)
+
+
+def _row(session: Session, run: Run) -> ModeRow:
+    plan = session.plan
+    others = [other for other in session.others if other.mode is run.mode]
     records = run.records
     places = Places(records, plan.directory)
     steps = records.of(Step)
     used, remark = _steps_to_use(steps)
     notes = records.of(Note)
     remarks = [Remark(note.text, places.place(note.frame)) for note in notes]
-    why = failure(plan, run)
+    why = _first_failure(plan, [run, *others])
     if remark and steps:
         remarks.append(Remark(remark))
     remarks += _remarks(run, places, used)
@@ -130,7 +144,7 @@ def _row(plan: Plan, run: Run) -> ModeRow:
     return ModeRow(
         mode=run.mode,
         failure=why,
-        step_time=_step_time(used, plan.device),
+        step_time=step_time_of((run, *(other for other in others if not other.rank)), plan.device),
         steps=len(steps),
         warmup_steps=sum(step.phase is Phase.WARMUP for step in steps),
         step_source=source.source if source else "",
@@ -140,6 +154,16 @@ def _row(plan: Plan, run: Run) -> ModeRow:
         unknown_records=records.unknown,
         damaged_records=records.damaged,
     )
+
+
+def _first_failure(plan: Plan, runs: list[Run]) -> Failure | None:
+    """Return the failure that came first: when a rank fails, its peers fail for want of it."""
+    for run in sorted(runs, key=lambda run: (run.number, run.exit.seconds)):
+        why = failure(plan, run)
+        if why is not None:
+            names = [f"run {run.number}"] * (run.number > 1) + [f"rank {run.rank}"] * (plan.ranks is not None)
+            return replace(why, what=": ".join((*names, why.what)))
+    return None
 
 
 def _steps_to_use(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], str]:
@@ -207,6 +231,8 @@ def failure(plan: Plan, run: Run) -> Failure | None:
         hint = ""
         if any(text in ended.error for text in _CUDA_ERRORS):
             hint = _MIGRATE_HINT
+        elif _BACKEND_ERROR in ended.error:
+            hint = _BACKEND_HINT
         elif any(text in ended.error or text in ended.traceback for text in _EMULATION_ERRORS):
             hint = "The emulated TPU cannot run this; a TPU can. Nothing is wrong with the script."
         elif plan.memory_limit is not None and any(text in ended.error for text in _OUT_OF_MEMORY):
@@ -296,6 +322,8 @@ def _stopped_from_outside(plan: Plan, run: Run, places: Places, steps: int) -> F
             place,
             "Raise --timeout, or make the script's work smaller.",
         )
+    if run.exit.kind is ExitKind.PEER_LEFT:
+        return Failure(f"another rank had ended, and this one was stopped {_when(steps)}", place)
     if run.exit.kind is ExitKind.INTERRUPTED:
         return Failure(f"interrupted {_when(steps)}", place)
     name = signal.Signals(run.exit.code).name if run.exit.code in set(signal.Signals) else str(run.exit.code)

@@ -45,7 +45,9 @@ class Steps:
         traces: Traces,
         compilations: Callable[[], int],
         stop_now: Callable[[], None],
+        let_peers_go_on: Callable[[], None] | None = None,
     ) -> None:
+        """`let_peers_go_on` is called in place of stopping, where other ranks need this one to go on."""
         self._plan = plan
         self._writer = writer
         self._losses = losses
@@ -56,6 +58,8 @@ class Steps:
         self._tracing = False
         self._compilations = compilations
         self._stop_now = stop_now
+        self._let_peers_go_on = let_peers_go_on
+        self._resting = False
         self._synchronize = torch.accelerator.synchronize if torch.accelerator.is_available() else _nothing
         self._phase = Phase.WARMUP
         self._phase_steps = 0
@@ -104,9 +108,13 @@ class Steps:
         if self._stops:
             self._stop()
         self._synchronize()
+        if self._resting:
+            self._losses.take()
+            return
         if self._tracing:
             if self._traces.step_ended():
-                self._stop()
+                self._tracing = False
+                self._measured()
             return
         seconds = perf_counter() - self._start
         executions = None
@@ -151,10 +159,17 @@ class Steps:
             self._writer.write(Enough())
             self._tracing = self._traces.start()
             if not self._tracing:
-                self._stop()
+                self._measured()
 
     def _enter(self, phase: Phase) -> None:
         self._phase, self._phase_steps = phase, 0
+
+    def _measured(self) -> None:
+        if self._let_peers_go_on is None:
+            self._stop()
+        else:
+            self._resting = True
+            self._let_peers_go_on()
 
     def _stop(self) -> None:
         self._stops += 1

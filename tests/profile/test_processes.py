@@ -1,0 +1,142 @@
+"""Several runs of each mode, and several ranks of a run."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.profile.command import SCRIPTS, Profiled, make_plan, make_session, profile, tpuport
+from tpuport.errors import TpuportError, UsageError
+from tpuport.profile import launch
+from tpuport.profile.analyses import analyse
+from tpuport.profile.layout import rank_folder, run_folder
+from tpuport.profile.plan import Device, Mode
+from tpuport.profile.records import FILE_NAME, Ended, Enough, FrameCompiled, Phase, RecordWriter, Started, Step
+from tpuport.profile.runner import ExitKind, ProcessExit
+from tpuport.profile.session import SessionHeader, load, save
+
+CPU = ("--device", "cpu", "--mode", "eager", "--steps", "3", "--warmup", "1", "--timeout", "60")
+CLEAN = ProcessExit(ExitKind.EXITED, 0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def repeated(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
+    return profile(tmp_path_factory.mktemp("repeated"), "train.py", *CPU, "--repeat", "2")
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
+    return profile(tmp_path_factory.mktemp("ranks"), "distributed.py", *CPU, "--nproc", "2")
+
+
+def test_repeated_runs_are_processes_of_their_own_and_times_are_over_all(repeated: Profiled) -> None:
+    assert repeated.result.code == 0, repeated.result.err
+    rows = repeated.result.document["processes"]["rows"]
+    assert [(row["mode"], row["run"], row["rank"], row["step_time"]["steps"]) for row in rows] == [
+        ("eager", 1, 0, 3),
+        ("eager", 2, 0, 3),
+    ]
+    total = repeated.row("modes", "eager")["step_time"]
+    assert total["steps"] == 6
+    assert total["lowest"]["value"] == min(row["step_time"]["lowest"]["value"] for row in rows)
+    assert total["highest"]["value"] == max(row["step_time"]["highest"]["value"] for row in rows)
+    assert "[2/2] eager, run 2 on cpu: running" in repeated.result.err
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_every_format_shows_runs(repeated: Profiled, form: str) -> None:
+    shown = tpuport("report", repeated.session, "--format", form, cwd=repeated.session)
+    assert "Runs and ranks" in shown.out
+
+
+def test_each_rank_is_measured(ranks: Profiled) -> None:
+    assert ranks.result.code == 0, ranks.result.err
+    rows = ranks.result.document["processes"]["rows"]
+    assert [(row["rank"], row["failure"], row["step_time"]["steps"]) for row in rows] == [(0, None, 3), (1, None, 3)]
+    assert ranks.result.document["processes"]["differences"] == []
+
+
+def test_a_rank_that_fails_is_the_failure_of_its_mode(tmp_path: Path) -> None:
+    run = profile(tmp_path, "distributed.py", *CPU, "--nproc", "2", arguments=("--fail",))
+    assert run.result.code == 3
+    assert run.failure()["what"] == "rank 1: ValueError: this rank is broken (after 2 steps)"
+    assert Path(run.failure()["place"]["file"]).name == "distributed.py"
+
+
+def test_one_rank_runs_on_the_emulated_tpu_with_what_torch_tpu_needs(tmp_path: Path) -> None:
+    options = ("--device", "emulated-tpu", "--mode", "compiled", "--steps", "2", "--warmup", "1", "--nproc", "1")
+    run = profile(tmp_path, "distributed.py", *options)
+    assert run.result.code == 0, run.result.out
+    assert run.row("programs", "compiled")["executions"]["value"] > 0
+
+
+def test_several_ranks_on_the_emulated_tpu_are_refused(tmp_path: Path) -> None:
+    result = tpuport("profile", SCRIPTS / "distributed.py", "--device", "emulated-tpu", "--nproc", "2", cwd=tmp_path)
+    assert result.code == 2
+    assert "the emulated TPU is one device" in result.err
+
+
+def test_under_torchrun_tpuport_says_how_it_starts_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+        monkeypatch.setenv(name, "0")
+    with pytest.raises(UsageError, match="started by torchrun") as raised:
+        launch.check_ranks(None, Device.CPU)
+    assert "--nproc N" in raised.value.hint
+
+
+def test_ranks_know_each_other_as_under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    first, second = launch.rank_environments(2, Device.CPU)
+    assert (first["RANK"], second["RANK"], second["LOCAL_RANK"]) == ("0", "1", "1")
+    assert {name: first[name] for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "OMP_NUM_THREADS")} == {
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+        "OMP_NUM_THREADS": "1",
+    }
+    assert first["MASTER_PORT"] == second["MASTER_PORT"]
+
+
+def test_the_launch_environment_of_a_tpu_is_torch_tpus_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for torch on the path of the process that is asked: there is no TPU here to ask the real one about."""
+    (tmp_path / "torch.py").write_text(
+        "import os\n"
+        "class distributed:\n"
+        "    def set_tpu_launch_env(nproc_per_node):\n"
+        "        os.environ['TORCH_TPU_TOPOLOGY'] = f'{nproc_per_node},1,1'\n"
+        "class tpu:\n"
+        "    distributed = distributed\n"
+        "print('chatter of the runtime')\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    environments = launch.rank_environments(2, Device.TPU)
+    assert [environment["TORCH_TPU_TOPOLOGY"] for environment in environments] == ["2,1,1", "2,1,1"]
+
+
+def test_a_host_that_has_no_launch_environment_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "torch.py").write_text("raise ValueError('expected TPU devices, got none')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(TpuportError, match="no launch environment for 4 ranks: ValueError: expected TPU devices"):
+        launch.rank_environments(4, Device.TPU)
+
+
+def test_what_ranks_do_differently_is_named(tmp_path: Path) -> None:
+    session = tmp_path / "session"
+    started, graph = Started("2.13.0", "cpu", ()), FrameCompiled(0, 0, "f", "t.py", 1, 3, 0.1, None, None)
+    steps = {
+        rank: [Step(index, Phase.TIMED, seconds, 0) for index in range(3)] for rank, seconds in ((0, 1.0), (1, 2.0))
+    }
+    make_session(
+        session,
+        {Mode.COMPILED: [started, graph, *steps[0], Enough()]},
+        plan=make_plan(device=Device.CPU, modes=(Mode.COMPILED,), ranks=2),
+    )
+    folder = rank_folder(run_folder(session, "compiled"), 1)
+    folder.mkdir()
+    writer = RecordWriter(folder / FILE_NAME)
+    for record in (started, graph, graph, *steps[1], Enough(), Ended("finished")):
+        writer.write(record)
+    writer.close()
+    header = load(session).header
+    save(session, SessionHeader(1, "", "", {}, header.plan).with_run(Mode.COMPILED, 1, [CLEAN, CLEAN]))
+    processes = analyse(load(session)).processes
+    assert processes.differences == ("compiled: graphs: 1 in rank 0, 2 in rank 1",)
+    assert processes.slowest == ("compiled: rank 1 is the slowest, 2.00× rank 0's time a step",)
