@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints,
 import jsonschema
 
 from tpuport import output
-from tpuport.output import lint_json, migrate_json, profile_json
+from tpuport.output import lint_json, migrate_json, plan_json, profile_json
 from tpuport.profile.analyses import Report
 from tpuport.profile.comparison import Comparison
 
@@ -46,6 +46,7 @@ DOCUMENTS = {
         {"schema": profile_json.COMPARISON_SCHEMA, "version": profile_json.VERSION},
     ),
     "lint": Document("`tpuport lint --json`", (lint_json.Document,), {"version": lint_json.VERSION}),
+    "plan": Document("`tpuport plan --json`", (plan_json.Document,), {"version": plan_json.VERSION}),
     "migrate": Document("`tpuport migrate --json`", (migrate_json.Document,), {"version": migrate_json.VERSION}),
 }
 

@@ -8,7 +8,7 @@ import pytest
 from tests.docs import sessions, tables
 
 TEXT = sessions.README.read_text(encoding="utf-8")
-EXACT = ("migrate-diff", "migrate", "lint", "rules")
+EXACT = ("plan", "migrate-diff", "migrate", "lint", "rules")
 """Sessions that print the same on every machine."""
 
 NUMBER = re.compile(r"\d[\d.,]*")
@@ -48,4 +48,4 @@ def test_every_linked_file_exists() -> None:
 def test_every_command_has_a_session() -> None:
     commands = [command for _, session in sessions.sessions(TEXT) for command in session.commands]
     shown = {command.split()[1] for command in commands if command.startswith("tpuport ")}
-    assert shown >= {"migrate", "lint", "profile", "report", "rules", "doctor"}
+    assert shown >= {"plan", "migrate", "lint", "profile", "report", "rules", "doctor"}

@@ -64,6 +64,13 @@ def test_a_migrations_account_is_as_its_schema_says(lint: Lint) -> None:
     schemas.check("migrate", document)
 
 
+@pytest.mark.usefixtures("project")
+def test_a_plan_is_as_its_schema_says(lint: Lint) -> None:
+    document = json.loads(lint(".", "--json", command="plan").out)
+    assert document["automatic"]
+    schemas.check("plan", document)
+
+
 @pytest.mark.parametrize(
     "change",
     [{"version": 2}, {"schema": "other"}, {"modes": None}, {"created": 7}, {"losses": {"rows": []}}],

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-COMMANDS = ("migrate", "lint", "profile", "report", "rules", "config", "doctor", "server")
+COMMANDS = ("plan", "migrate", "lint", "profile", "report", "rules", "config", "doctor", "server")
 """Every sub-command in the order of `tpuport --help`; each is the function of its name in the module of its name."""
 
 

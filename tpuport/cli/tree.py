@@ -85,6 +85,7 @@ def gather(
     min_torch: str,
     rules: Sequence[Path] | None,
     fix: bool = False,
+    everything: bool = False,
     unsafe: bool = False,
     require_reason: bool = False,
     force_exclude: bool = False,
@@ -95,6 +96,7 @@ def gather(
 ) -> Tree:
     """Read settings and rules, find the files and look at each once.
 
+    With `fix`, the rules that have nothing to migrate take part only if `everything` is asked for.
     `select` replaces that of the settings, `ignore` and `rules` add to theirs. `given` is the content of the one PATH,
     where it is not to be read from disk. With `caching`, a run over many files takes from the cache
     what it knows. Raises UsageError and ConfigError.
@@ -105,7 +107,7 @@ def gather(
     settings = config.load(paths[0])
     known = catalog.load([*settings.rules, *(rules or ())])
     chosen = in_force(known, settings, _split(select), _split(ignore), require_reason)
-    if fix:
+    if fix and not everything:
         chosen = tuple(rule for rule in chosen if rule.area != LINT_ONLY)
     oldest = floor(settings, paths[0], min_torch)
     cache = None

@@ -5,13 +5,16 @@ A format's module is imported when it is asked for.
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tpuport.engine import Report
 from tpuport.errors import UsageError
 from tpuport.model import Rule
 from tpuport.nearest import did_you_mean
 from tpuport.output.style import Sheet
+
+if TYPE_CHECKING:
+    from tpuport.plan import Plan
 
 Render = Callable[[Report, Sheet], None]
 
@@ -40,6 +43,7 @@ LINT = {
     "junit": "lint_junit",
 }
 STATISTICS = {"text": "render_text", "concise": "render_text", "json": "render_json"}
+PLAN = {"text": "plan_text", "markdown": "plan_markdown", "json": "plan_json"}
 MIGRATE = {"text": "migrate_text", "json": "migrate_json"}
 CONFIG = {"text": "config_text", "json": "config_json"}
 RULES = {"text": "rules_text", "json": "rules_json", "markdown": "rules_markdown"}
@@ -59,6 +63,12 @@ def lint(name: str, *, statistics: bool = False) -> LintFormat:
 def migrate(name: str) -> Render:
     """The format of migrate called `name`. Raises UsageError."""
     render: Render = _module(MIGRATE[_known(MIGRATE, name)]).render
+    return render
+
+
+def plan(name: str) -> "Callable[[Plan, Sheet], None]":
+    """The format of a plan called `name`. Raises UsageError."""
+    render: Callable[[Plan, Sheet], None] = _module(PLAN[_known(PLAN, name)]).render
     return render
 
 

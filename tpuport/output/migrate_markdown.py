@@ -1,70 +1,65 @@
 """A migration's account as Markdown, for a pull request: what changed, what is left by effort, what to do next."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
+from tpuport.account import Account, Group, account, count
 from tpuport.engine import Report
-from tpuport.model import Effort, Finding, Rule, Severity, Status
+from tpuport.model import Effort, Rule, Status
 from tpuport.output.findings import sentence
-from tpuport.output.style import count
+from tpuport.output.markdown import cell
+from tpuport.output.style import count as counted
 
 SITES = 20
 """Sites listed for a rule before the rest is only counted."""
 
-Site = tuple[Path, Finding]
-
 
 def render(report: Report, rules: Sequence[Rule]) -> str:
     """The whole account; `rules` say what each code means and costs."""
-    return "\n".join(_lines(report, {rule.code: rule for rule in rules})) + "\n"
+    return "\n".join(_lines(report, account(report, rules))) + "\n"
 
 
-def _lines(report: Report, rules: dict[str, Rule]) -> Iterator[str]:
-    left = [(path, finding) for path, finding in report.findings if finding.severity is not Severity.INFO]
-    fixed = list(report.fixed)
+def _lines(report: Report, told: Account) -> Iterator[str]:
     changed = len(report.of(Status.CHANGED))
     verb = "changed" if report.written else "would change"
     yield "# Port to device-agnostic PyTorch"
     yield ""
-    yield f"{changed} of {count(len(report.outcomes), 'file')} {verb}: {len(fixed)} sites rewritten, {len(left)} left."
-    if fixed:
-        yield from _rewritten(fixed, rules)
+    files = counted(len(report.outcomes), "file")
+    yield f"{changed} of {files} {verb}: {count(told.rewritten)} sites rewritten, {count(told.left)} left."
+    if told.rewritten:
+        yield from _rewritten(told.rewritten)
     for effort in Effort:
-        sites = [site for site in left if rules[site[1].code].effort is effort]
-        if sites:
-            yield from _left(effort, sites, rules)
-    works = len(report.findings) - len(left)
-    if works:
+        groups = told.left_with(effort)
+        if groups:
+            yield from ("", f"## Left for you: {effort} effort")
+            for group in groups:
+                yield from _left(group)
+    if told.works:
         yield from ("", "## Works as it stands", "")
-        yield f"{count(works, 'site')} of CUDA code need no change: `tpuport lint --severity info` names them."
-    unread = report.of(Status.SKIPPED, Status.FAILED)
-    if unread:
+        works = counted(count(told.works), "site")
+        yield f"{works} of CUDA code need no change: `tpuport lint --severity info` names them."
+    if told.unread:
         yield from ("", "## Not migrated", "")
-        yield from (f"- `{outcome.path}`: {outcome.status}: {outcome.reason}" for outcome in unread)
-    yield from _next(bool(left))
+        yield from (f"- `{outcome.path}`: {outcome.status}: {outcome.reason}" for outcome in told.unread)
+    yield from _next(bool(told.left))
 
 
-def _rewritten(fixed: Sequence[Site], rules: dict[str, Rule]) -> Iterator[str]:
+def _rewritten(groups: Sequence[Group]) -> Iterator[str]:
     yield from ("", "## Rewritten", "", "| rule | sites | files | why it is safe |", "|---|---|---|---|")
-    for code, number in sorted(Counter(finding.code for _, finding in fixed).items()):
-        files = {path for path, finding in fixed if finding.code == code}
-        why = " ".join(rules[code].why.split())
-        yield f"| {code} {rules[code].name} | {number} | {len(files)} | {_cell(why)} |"
+    for group in groups:
+        rule = f"{group.rule.code} {group.rule.name}"
+        yield f"| {rule} | {len(group.sites)} | {group.files} | {cell(_why(group))} |"
 
 
-def _left(effort: Effort, sites: Sequence[Site], rules: dict[str, Rule]) -> Iterator[str]:
-    yield from ("", f"## Left for you: {effort} effort")
-    for code in sorted({finding.code for _, finding in sites}):
-        own = [site for site in sites if site[1].code == code]
-        yield from ("", f"### {code} {rules[code].name} ({len(own)})", "", " ".join(rules[code].why.split()), "")
-        yield from (f"- `{path}:{finding.span.line}`: {_cell(sentence(finding))}" for path, finding in own[:SITES])
-        if len(own) > SITES:
-            yield f"- and {len(own) - SITES} more"
+def _left(group: Group) -> Iterator[str]:
+    sites = group.sites
+    yield from ("", f"### {group.rule.code} {group.rule.name} ({len(sites)})", "", _why(group), "")
+    yield from (f"- `{path}:{finding.span.line}`: {cell(sentence(finding))}" for path, finding in sites[:SITES])
+    if len(sites) > SITES:
+        yield f"- and {len(sites) - SITES} more"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def _why(group: Group) -> str:
+    return " ".join(group.rule.why.split())
 
 
 def _next(left: bool) -> Iterator[str]:

@@ -1,0 +1,131 @@
+"""`tpuport plan`, as a user runs it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "tiny_trainer"
+KERNELS = """\
+import apex
+import torch
+
+if __name__ == "__main__":
+    model = torch.nn.Linear(2, 2).cuda()
+    apex.normalization.FusedLayerNorm(2)
+    model(torch.ones(1, 2).cuda()).sum().backward()
+"""
+
+
+def plan(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tpuport", "plan", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    shutil.copytree(FIXTURE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "kernels.py").write_text(KERNELS)
+    return folder
+
+
+def texts(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def migrated(folder: Path, *arguments: str) -> dict[str, int]:
+    command = [sys.executable, "-m", "tpuport", "migrate", "--allow-dirty", "--json", *arguments, "."]
+    document = json.loads(subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout)
+    left = [finding for finding in document["findings"] if finding["severity"] != "info"]
+    return {"automatic": document["summary"]["rewritten"], "left": len(left), "changed": len(document["changed"])}
+
+
+def test_a_plan_says_what_migrate_then_does_and_changes_nothing(project: Path) -> None:
+    before = texts(project)
+    document = json.loads(plan(project, ".", "--json").stdout)
+    assert texts(project) == before
+    summary = document["summary"]
+    assert migrated(project) == {key: summary[key] for key in ("automatic", "left", "changed")}
+    for kind in ("automatic", "left", "works"):
+        assert sum(area[kind] for area in document["areas"]) == summary[kind]
+    assert sum(row["sites"] for row in document["automatic"]) == summary["automatic"]
+    assert sum(len(row["sites"]) for row in document["work"]) == summary["left"]
+
+
+def test_work_is_in_order_of_effort_and_blockers_have_their_stand_ins(project: Path) -> None:
+    document = json.loads(plan(project, ".", "--json").stdout)
+    efforts = [row["effort"] for row in document["work"]]
+    assert efforts == sorted(efforts, key=["low", "medium", "high"].index)
+    assert set(efforts) == {"low", "medium", "high"}
+    [apex] = [blocker for blocker in document["blockers"] if "apex" in blocker["what"]]
+    assert "torch.nn.LayerNorm" in apex["stand_in"]
+    assert [site["file"] for site in apex["sites"]] == ["kernels.py"]
+
+
+def test_its_commands_run(project: Path) -> None:
+    steps = json.loads(plan(project, ".", "--json").stdout)["steps"]
+    commands = [step["command"] for step in steps]
+    assert "tpuport profile train.py" in commands
+    for command in commands:
+        if not command.startswith("tpuport profile"):
+            line = command.replace("tpuport", f"{sys.executable} -m tpuport", 1)
+            done = subprocess.run(line, shell=True, cwd=project, capture_output=True, text=True)
+            assert done.returncode == 0, (command, done.stderr)
+    assert (project / "PORT.md").exists()
+
+
+def test_work_that_is_not_committed_comes_first(project: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    first = json.loads(plan(project, ".", "--json").stdout)["steps"][0]
+    assert first["command"].startswith("git add")
+
+
+def test_the_floor_that_was_given_is_in_the_commands(project: Path) -> None:
+    (project / "requirements.txt").write_text("torch>=1.8\n")
+    held = json.loads(plan(project, ".", "--json").stdout)
+    assert any("--min-torch" in note for note in held["notes"])
+    lifted = json.loads(plan(project, "--min-torch", "2.11", ".", "--json").stdout)
+    assert lifted["summary"]["automatic"] > held["summary"]["automatic"]
+    assert "tpuport migrate --min-torch 2.11 --diff ." in [step["command"] for step in lifted["steps"]]
+
+
+def test_markdown_goes_to_a_file(project: Path) -> None:
+    done = plan(project, ".", "--format", "markdown", "--output-file", "PLAN.md")
+    assert (done.returncode, done.stdout) == (0, "")
+    page = (project / "PLAN.md").read_text()
+    headings = [line for line in page.splitlines() if line.startswith("#")]
+    assert headings == [
+        "# Plan of the port to TPU",
+        "## Readiness by area",
+        "## Automatic",
+        "## For a person",
+        "## Blockers among what the code depends on",
+        "## Next",
+    ]
+
+
+def test_a_file_that_can_not_be_read_is_named_and_costs_only_itself(project: Path) -> None:
+    (project / "broken.py").write_text("x.cuda(\n")
+    done = plan(project, ".")
+    assert done.returncode == 2
+    assert "broken.py: failed: syntax error, line 1" in done.stdout
+    assert "tpuport rewrites" in done.stdout
+
+
+def test_nothing_to_port(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("print(1)\n")
+    done = plan(tmp_path, ".")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0] == "1 file: nothing that speaks of CUDA."
+
+
+def test_an_unknown_format_names_the_valid_ones(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("print(1)\n")
+    done = plan(tmp_path, ".", "--format", "html")
+    assert done.returncode == 2
+    assert "valid: text, markdown, json" in done.stderr
