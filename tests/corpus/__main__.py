@@ -7,6 +7,7 @@ copy is migrated, written and migrated again. The columns:
 
     files       Python files that were looked at; `changed` of them come out different
     rewritten   sites that were fixed; `left` for a person; `info`: named, but right as they are
+    elsewhere   findings in files that are no Python, whatever became of them
     share       rewritten / (rewritten + left): the sites that needed no help
     broken      files that compiled before and do not now, and names assigned to themselves
     half        CUDA calls that stay, unguarded, below a test that moved (tests/corpus/shapes.py)

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from tests.corpus.trial import FAULTS, Result, share
 
-HEAD = ("repository", "files", "changed", "rewritten", "left", "info", "share", *FAULTS, "unparsable", "seconds")
+FIGURES = ("files", "changed", "rewritten", "left", "info", "elsewhere")
+HEAD = ("repository", *FIGURES, "share", *FAULTS, "unparsable", "seconds")
 
 
 def render(results: Sequence[Result]) -> str:
@@ -30,10 +31,9 @@ def faults(results: Iterable[Result]) -> str:
 
 def _row(result: Result) -> tuple[str, ...]:
     rate = share(result.rewritten, result.left)
-    counts = (result.files, result.changed, result.rewritten, result.left, result.info)
     return (
         result.name,
-        *map(str, counts),
+        *(str(getattr(result, name)) for name in FIGURES),
         "-" if rate is None else f"{rate:.1%}",
         *(str(result.count(kind)) for kind in (*FAULTS, "unparsable")),
         f"{result.seconds:.2f}",
@@ -48,6 +48,7 @@ def _all(results: Sequence[Result]) -> Result:
         total.rewritten += result.rewritten
         total.left += result.left
         total.info += result.info
+        total.elsewhere += result.elsewhere
         total.seconds += result.seconds
         total.faults += result.faults
     return total

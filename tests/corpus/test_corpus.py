@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import detector, trial
+from tests.corpus import detector, others, trial
 from tests.corpus.__main__ import main
 from tpuport.model import Finding, Outcome, Safety, Severity, Span, Status
 
@@ -49,6 +49,24 @@ def test_checkouts_are_only_read(checkouts: Path, capsys: pytest.CaptureFixture[
         ["one", "3", "1", "1"],
         ["two", "1", "1", "1"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "fault"),
+    [
+        ("yaml", "a: 1\nb: cuda\n", "a: 1\nb: tpu\n", ""),
+        ("yaml", "a: 1\nb: cuda\n", "a: 1\nb: {\n", "broken"),
+        ("yaml", "a: &x cuda\nb: *x\n", "a: &x tpu\nb: *x\n", "broken"),
+        ("json", '{"a": 1}', '{"b": 1}', "broken"),
+        ("json", "{a}", "{b", ""),
+        ("toml", "a = 1\n", "a = 1\nb = 2\n", ""),
+        ("toml", "a = 1 # x\n", "a = \n", "broken"),
+        ("shell", "a\n", "if a; then\n", "broken"),
+        ("dockerfile", "# x\nFROM a\n", "FROM b\n", "comments"),
+    ],
+)
+def test_faults_of_files_that_are_no_python_are_seen(kind: str, old: str, new: str, fault: str) -> None:
+    assert [found for found, _ in others.faults(kind, old, new)] == ([fault] if fault else [])
 
 
 def test_checkout_without_python_is_empty(tmp_path: Path) -> None:

@@ -14,10 +14,11 @@ from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher, unified_diff
 from pathlib import Path
 
-from tests.corpus import detector, shapes
-from tpuport import engine
+from tests.corpus import detector, others, shapes
+from tpuport import engine, kinds
 from tpuport.cli import tree
 from tpuport.errors import TpuportError, UsageError
+from tpuport.kinds.plain import Plain
 from tpuport.model import Finding, Outcome, Severity, Status
 from tpuport.source import write
 
@@ -40,7 +41,10 @@ class Fault:
 
 @dataclass(slots=True)
 class Result:
-    """What migrating one checkout came to. Sites are findings: rewritten, left for a person, or only named (info)."""
+    """What migrating one checkout came to. Sites are findings: rewritten, left for a person, or only named (info).
+
+    Those in files that are no Python (requirements, images, scripts, settings) are counted apart, as `elsewhere`.
+    """
 
     name: str
     files: int = 0
@@ -48,6 +52,7 @@ class Result:
     rewritten: int = 0
     left: int = 0
     info: int = 0
+    elsewhere: int = 0
     seconds: float = 0
     left_by_rule: Counter[str] = field(default_factory=Counter)
     faults: list[Fault] = field(default_factory=list)
@@ -96,7 +101,7 @@ def run(checkout: Path, copy: Path, *, min_torch: str = "", unsafe: bool = False
     started = time.perf_counter()
     try:
         first = _migrate(copy, min_torch, unsafe, jobs)
-    except UsageError:  # no Python in it
+    except UsageError:  # nothing to read in it
         return result
     except TpuportError as error:
         result.faults.append(Fault("failed", ".", 0, str(error)))
@@ -128,13 +133,10 @@ def _count(result: Result, outcome: Outcome, copy: Path, before: dict[Path, byte
     name = _name(outcome.path, copy)
     result.files += outcome.status is not Status.SKIPPED
     result.changed += outcome.status is Status.CHANGED
-    result.rewritten += len(outcome.fixed)
-    for finding in outcome.findings:
-        if finding.severity is Severity.INFO:
-            result.info += 1
-        else:
-            result.left += 1
-            result.left_by_rule[finding.rule] += 1
+    if _is_plain(outcome.path):
+        result.elsewhere += len(outcome.fixed) + len(outcome.findings)
+    else:
+        _count_sites(result, outcome)
     if outcome.status is Status.FAILED:
         parses = _parses(before.get(outcome.path, b"\0"))
         result.faults.append(Fault("failed" if parses else "unparsable", name, 0, outcome.reason))
@@ -142,6 +144,20 @@ def _count(result: Result, outcome: Outcome, copy: Path, before: dict[Path, byte
         names = f"a/{name}", f"b/{name}"
         old, new = outcome.old.split("\n"), outcome.new.split("\n")
         result.diff += "\n".join(unified_diff(old, new, *names, lineterm="")) + "\n"
+
+
+def _is_plain(path: Path) -> bool:
+    return isinstance(kinds.handler_of(path), Plain)
+
+
+def _count_sites(result: Result, outcome: Outcome) -> None:
+    result.rewritten += len(outcome.fixed)
+    for finding in outcome.findings:
+        if finding.severity is Severity.INFO:
+            result.info += 1
+        else:
+            result.left += 1
+            result.left_by_rule[finding.rule] += 1
 
 
 def _write(result: Result, outcome: Outcome, copy: Path) -> None:
@@ -161,6 +177,13 @@ def _look(outcome: Outcome, old: bytes, copy: Path) -> Iterator[Fault]:
     new = outcome.path.read_bytes()
     if outcome.status is Status.CHANGED:
         yield Fault("unstable", name, _first_difference(outcome.old, outcome.new), "a second run changes it again")
+    if changed := _bytes_changed(old, new):
+        yield Fault("bytes", name, 0, changed)
+    if _is_plain(outcome.path):
+        if outcome.status is not Status.SKIPPED and old != new:
+            own = kinds.of(outcome.path)
+            yield from (Fault(kind, name, 0, what) for kind, what in others.faults(own, old.decode(), new.decode()))
+        return
     if not _parses(old):
         return
     if not _parses(new):
@@ -171,8 +194,6 @@ def _look(outcome: Outcome, old: bytes, copy: Path) -> Iterator[Fault]:
     yield from (Fault("half", name, line, what) for line, what in shapes.half_moved(old_text, new_text))
     lost = _comments(old_text) - _comments(new_text)
     yield from (Fault("comments", name, 0, comment) for comment in lost.elements())
-    if changed := _bytes_changed(old, new):
-        yield Fault("bytes", name, 0, changed)
     if outcome.status is not Status.FAILED:
         yield from _silent(name, old_text, new_text, outcome.findings)
 

@@ -14,7 +14,7 @@ FILES = {
     "scripts/run.sh": b"#!/bin/bash\n# caf\xc3\xa9\nnvidia-smi\npython model.py\n",
     "conf/config.yaml": b"# keep\ndevice:   cuda # as it is\n",
     "data/table.json": b'{"device": "cuda", "x": "' + b"-" * 200_000 + b'"}',
-    "bad.json": b'{"device": "cuda",}\n',
+    "bad.json": b'{"device": CUDA}\n',
     "latin.yaml": b"device: cuda\nname: \xe9\n",
 }
 

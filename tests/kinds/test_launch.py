@@ -162,6 +162,7 @@ CMD ["python", "-m", "torch.distributed.run", "--nproc_per_node=8", "train.py"]
         ),
         ("ds_config.json", DEEPSPEED, ["TP562:2", "TP561:4", "TP560:4", "TP560:6"]),
         ("config.json", WEIGHTS, []),
+        ("x.json", '// "a\n{"device": "cuda", // b\n /* c */ "url": "http://x", "l": ["cuda", ],\n}', ["TP560:2"]),
         ("train.toml", SETTINGS, ["TP560:2", "TP561:3", "TP562:4", "TP560:5"]),
         ("gpu.Dockerfile", IMAGE, ["TP550:2", "TP552:8", "TP514:9", "TP554:12"]),
         ("x.sh", "if command -v nvidia-smi; then\n  nvidia-smi\nfi\nnvidia-smi -L || true\n", []),
@@ -189,7 +190,7 @@ def test_what_a_tpu_passes_over_is_information() -> None:
     ("name", "text"),
     [
         ("chart.yaml", "device: {{ .Values.device }}\n  image: cuda\n"),
-        ("x.json", '// a comment\n{"device": "cuda"}\n'),
+        ("x.json", '{"device": CONFIG, "x": "cuda"}\n'),
         ("x.toml", "device = cuda\n"),
         ("deep.json", "[" * 100_000 + '"cuda"' + "]" * 100_000),
     ],

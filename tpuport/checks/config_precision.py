@@ -21,7 +21,8 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
             severity = (
                 Severity.INFO if entry.key in ("torch_dtype", "dtype") and "architectures" in entry.siblings else None
             )
-            yield found(rule, entry.span, f"`{entry.key}` chooses float16", severity=severity)
+            named = ".".join(entry.path[-2:]) if entry.key == "enabled" else entry.key
+            yield found(rule, entry.span, f"`{named}` chooses float16", severity=severity)
 
 
 def _is_float16(entry: Entry) -> bool:

@@ -21,12 +21,11 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
     for one in packages.wanted(document):
         if not _is_for_cuda(one):
             continue
-        named = f"{one.name}{one.specifier}" if one.specifier else one.url or one.name
         reason = f"a TPU wants its CPU build, from the index {torch_tpu.CPU_INDEX}"
         if one.name in _COMPANIONS:
             reason += "; beside a CPU build of torch this one fails to import"
         edit = _without_label(document, one) if movable else ()
-        message = f"`{named}` is a build for CUDA"
+        message = f"`{document.written(one)}` is a build for CUDA"
         yield found(rule, one.span, message, reason, edit, severity=one.severity, chain=TOGETHER if edit else None)
 
 

@@ -8,7 +8,7 @@ from tpuport.kinds import packages
 from tpuport.kinds.document import Document, found
 from tpuport.model import Finding, Rule
 
-_COMES_ALONG = "CUDA builds of torch bring it along: leave it out"
+_COMES_ALONG = "leave it out, as CUDA builds of torch bring what they need of it"
 _PACKAGES = (
     (r"nvidia-dali.*", "nvidia.dali"),
     (r"nvidia-ml-py.*|pynvml", "pynvml"),

@@ -15,7 +15,7 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
         return
     for one in wanted:
         if one.name == "numpy" and not packages.admits_any(one.specifier, torch_tpu.NUMPY_RELEASES):
-            message = f"`{one.name}{one.specifier}` leaves out NumPy 2"
+            message = f"`{document.written(one)}` leaves out NumPy 2"
             yield found(
                 rule, one.span, message, f"torch_tpu {torch_tpu.VERSION} needs NumPy 2 or newer", severity=one.severity
             )

@@ -16,7 +16,8 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
     reason = f"torch_tpu {torch_tpu.VERSION} needs Python {torch_tpu.PYTHON_RELEASES[0]} or newer"
     for one in document.interpreters:
         if not packages.admits_any(one.text, torch_tpu.PYTHON_RELEASES):
-            yield found(rule, one.span, f"Python `{one.text}` is too old for a TPU", reason)
+            written = document.text.at(one.span).strip("\"'")
+            yield found(rule, one.span, f"Python is held at `{written}`, too old for a TPU", reason)
     for image in document.images:
         named = _IMAGE.search(image.reference)
         if named and not packages.admits_any(f"=={named[1]}", torch_tpu.PYTHON_RELEASES):

@@ -15,7 +15,7 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
     for one in packages.wanted(document):
         if one.name in _NAMES and not packages.admits_any(one.specifier, torch_tpu.TORCH_RELEASES, torch_tpu.TORCH):
             oldest, newest = torch_tpu.TORCH_RELEASES[0], torch_tpu.TORCH_RELEASES[-1]
-            message = f"`{one.name}{one.specifier}` leaves out every torch that torch_tpu {torch_tpu.VERSION} takes"
+            message = f"`{document.written(one)}` leaves out every torch that torch_tpu {torch_tpu.VERSION} takes"
             yield found(
                 rule, one.span, message, f"let it admit a release from {oldest} to {newest}", severity=one.severity
             )

@@ -17,8 +17,19 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
     if torch is None or torch.optional:
         return
     reason = f"on a TPU host, beside it: {torch_tpu.INSTALL}"
-    edits = _extra(document) if document.kind == "toml" else ()
+    edits = _extra(document) if document.kind == "toml" and _may_meet(document) else ()
     yield found(rule, torch.span, "", reason, edits)
+
+
+def _may_meet(document: Document) -> bool:
+    """Whether torch_tpu can be installed beside what is asked for; if not, an extra would leave no set of versions."""
+    releases = {"torch": torch_tpu.TORCH_RELEASES, "numpy": torch_tpu.NUMPY_RELEASES}
+    bounds = {"torch": torch_tpu.TORCH}
+    return all(
+        packages.admits_any(one.specifier, releases[one.name], bounds.get(one.name, ""))
+        for one in packages.wanted(document)
+        if one.name in releases
+    ) and all(packages.admits_any(one.text, torch_tpu.PYTHON_RELEASES) for one in document.interpreters)
 
 
 def _extra(document: Document) -> tuple[ReplaceText, ...]:
@@ -29,7 +40,7 @@ def _extra(document: Document) -> tuple[ReplaceText, ...]:
     dynamic = {entry.text for entry in document.entries if entry.path == ("project", "dynamic")}
     if "dependencies" not in project or "optional-dependencies" in dynamic:
         return ()
-    line = f'tpu = ["{torch_tpu.REQUIREMENT}"]\n'
+    line = f"tpu = [\"{torch_tpu.REQUIREMENT}; python_version >= '{torch_tpu.PYTHON_RELEASES[0]}'\"]\n"
     source = document.text.source
     header = re.search(r"^\[project\.optional-dependencies\][ \t]*(#[^\n]*)?\n", source, re.MULTILINE)
     if header:

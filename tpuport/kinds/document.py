@@ -3,6 +3,7 @@
 Readers fill a Document, checks read it; neither knows of the other.
 """
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -134,6 +135,11 @@ class Document:
     """Words of comments that a job scheduler reads."""
     images: list[Image] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
+
+    def written(self, one: Requirement) -> str:
+        """A requirement as the file has it; with its name, where that is a key beside it."""
+        raw = self.text.at(one.span).strip("\"'")
+        return raw if re.match(r"[A-Za-z]|\./", raw) else f"{one.name} = {raw}"
 
 
 def found(

@@ -11,21 +11,28 @@ from tpuport.model import Span
 
 KIND = "json"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+_PLAIN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=(?:\s|//[^\n]*|/\*.*?\*/)*[}\]])', re.DOTALL)
 
 
 def read(source: str) -> Document:
-    """Every value with the keys that lead to it. Raises Unparsed for what is no JSON."""
+    """Every value with the keys that lead to it. Raises Unparsed for what is no JSON, comments aside."""
+    plain = _PLAIN.sub(_blank, source)
     try:
-        json.loads(source)
+        json.loads(plain)
     except RecursionError:
         raise Unparsed("JSON that is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise Unparsed(f"not JSON as it stands: line {error.lineno}: {error.msg}", error.lineno) from None
-    text = Text(source)
-    document = Document(KIND, text)
+    text = Text(plain)
+    document = Document(KIND, Text(source))
     document.entries.extend(settings.with_siblings(entries(text, 0, len(source))))
     settings.interpret(document)
     return document
+
+
+def _blank(found: re.Match[str]) -> str:
+    """Spaces for comments, and for commas before a closing bracket, which many readers of settings allow."""
+    return found[0] if found[0].startswith('"') else re.sub(r"[^\n]", " ", found[0])
 
 
 def entries(text: Text, begin: int, end: int) -> Iterator[Entry]:

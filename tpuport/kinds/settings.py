@@ -31,7 +31,8 @@ def interpret(document: Document) -> None:
     for entry in document.entries:
         if not entry.is_scalar or not entry.text:
             continue
-        if entry.key == "image" and _STARTS_CONTAINERS & {*entry.path[:-1], *entry.siblings}:
+        in_workflow = entry.key == "container" and "jobs" in entry.path
+        if in_workflow or (entry.key == "image" and _STARTS_CONTAINERS & {*entry.path[:-1], *entry.siblings}):
             document.images.append(Image(entry.text, entry.span))
         elif variable := _variable(entry):
             document.variables.append(variable)

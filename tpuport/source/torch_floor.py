@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tpuport import torch_tpu
 from tpuport.errors import UsageError
 
-NEWEST = "2.11"
-"""The floor of a project that states none: the oldest torch that torch_tpu 0.2.0 accepts."""
+NEWEST = torch_tpu.TORCH_RELEASES[0]
+"""The floor of a project that states none: the oldest torch that torch_tpu accepts."""
 
 ENOUGH = "2.6"
 """From here on `torch.accelerator` exists, and most of the rules can rewrite."""
