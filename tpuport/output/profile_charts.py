@@ -69,7 +69,12 @@ def step_phases(session: Session) -> list[str]:
     return [f"{', '.join(modes)}: {said}" for said, modes in found.items()]
 
 
-_PHASES = {Phase.WARMUP: "warm-up", Phase.COUNTED: "counting of executions", Phase.TIMED: "timed"}
+_PHASES = {
+    Phase.WARMUP: "warm-up",
+    Phase.COUNTED: "counting of executions",
+    Phase.WATCHED: "watching of operations",
+    Phase.TIMED: "timed",
+}
 
 
 def _range(steps: list[Step]) -> str:

@@ -8,17 +8,24 @@ from tpuport.output.profile_headline import compiles, failures, headline
 from tpuport.output.profile_numbers import number_sentences, numbers_title
 from tpuport.output.profile_shared import (
     DEVICE_NAMES,
+    best_fusion,
     best_table,
     chip_remarks,
     chips_note,
     device_note,
+    first_chip,
+    fusion_title,
+    module_amount,
+    module_name,
+    module_rows,
     notes,
     operation_name,
+    phase_shares,
     process_remarks,
     process_table,
     trace_lines,
 )
-from tpuport.output.profile_units import amount, duration, duration_range, memory, number, percent, seconds, size
+from tpuport.output.profile_units import amount, duration, duration_range, memory, number, percent, plain, seconds, size
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.graph_breaks import GraphBreakRow
 from tpuport.profile.analyses.host_syncs import HostSyncRow
@@ -70,8 +77,8 @@ def render(session: Session, report: Report) -> str:
         loader=PackageLoader("tpuport", "output"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     filters = (
-        amount, duration, duration_range, memory, number, percent, seconds, size,
-        operation_name, chip_remarks, chips_note, _code_spans,
+        amount, duration, duration_range, memory, module_amount, module_name, number, percent, phase_shares, plain,
+        seconds, size, operation_name, chip_remarks, chips_note, fusion_title, _code_spans,
     )  # fmt: skip
     environment.filters.update({function.__name__.lstrip("_"): function for function in filters})
     files = annotated(session, report)
@@ -80,6 +87,7 @@ def render(session: Session, report: Report) -> str:
         for number, file in enumerate(files)
         for line in file.lines
     }
+    modules = first_chip(report) or report.modules.executions
     return environment.get_template("profile_report.html.jinja").render(
         session=session,
         plan=session.plan,
@@ -98,6 +106,9 @@ def render(session: Session, report: Report) -> str:
         step_phases=step_phases(session),
         chip_times=chip_times(report),
         table=best_table(report),
+        fusion=best_fusion(report),
+        modules=module_rows(modules),
+        module_tables=modules,
         notes=notes(report),
         trace_lines=trace_lines(report.traces),
         files=files,

@@ -8,6 +8,7 @@ from tpuport.output.profile_headline import compiles, failures, headline
 from tpuport.output.profile_numbers import number_sentences, numbers_title
 from tpuport.output.profile_shared import (
     DEVICE_NAMES,
+    best_fusion,
     best_table,
     change_cells,
     chip_remarks,
@@ -15,19 +16,27 @@ from tpuport.output.profile_shared import (
     comparison_lists,
     device_note,
     finding_change,
+    first_chip,
+    fusion_title,
+    module_amount,
+    module_name,
+    module_rows,
     notes,
     operation_name,
     process_remarks,
     process_table,
+    rest,
     trace_lines,
 )
-from tpuport.output.profile_units import NONE, amount, duration, memory, number, percent, seconds, size
+from tpuport.output.profile_units import NONE, amount, duration, memory, number, percent, plain, seconds, size
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.modes import ModeRow
+from tpuport.profile.analyses.programs import ProgramRow
 from tpuport.profile.comparison import Comparison, Finding
 from tpuport.profile.session import Session
 
 _SHOWN_LINES = 12
+_SHOWN_MODULES = 8
 _CODE_OR_TAG = re.compile(r"`[^`]*`|<")
 
 
@@ -45,7 +54,9 @@ def render(session: Session, report: Report) -> str:
         _processes(report),
         _losses(report),
         _numbers(report),
+        _fusion(report),
         _chips(report),
+        _module_costs(report),
         _lines(report),
         _breaks(report),
         _recompiles(report),
@@ -106,6 +117,7 @@ def _modes(report: Report) -> str:
         "mode",
         "executions a step",
         "programs",
+        "boundary a step",
         f"time a step ({basis})" if basis else "time a step",
         "graphs",
         "",
@@ -116,6 +128,7 @@ def _modes(report: Report) -> str:
             row.mode.value,
             number(programs[row.mode].executions),
             number(programs[row.mode].distinct),
+            _boundary(programs[row.mode]),
             seconds(row.step_time.median if row.step_time else None),
             number(programs[row.mode].graphs),
             _outcome(row),
@@ -130,6 +143,10 @@ def _processes(report: Report) -> str:
         return ""
     remarks = "".join(f"\n- {_cell(line)}" for line in process_remarks(report.processes))
     return f"### Runs and ranks\n\n{_table(*process_table(report.processes))}" + (f"\n{remarks}" if remarks else "")
+
+
+def _boundary(row: ProgramRow) -> str:
+    return size(row.boundary.value) if row.boundary else NONE
 
 
 def _outcome(row: ModeRow) -> str:
@@ -200,6 +217,32 @@ def _lines(report: Report) -> str:
     )
     title = f"Cost by source line on {table.chip}, {table.mode.value} (estimated)"
     return _folded(title, _table(("share", "line", "source", "part"), rows))
+
+
+def _fusion(report: Report) -> str:
+    row = best_fusion(report)
+    if row is None:
+        return ""
+    rows = (
+        (module_name(item.module), plain(item.saving.before.value), plain(item.saving.after.value))
+        for item in row.modules[:_SHOWN_MODULES]
+    )
+    more = rest(row.modules, _SHOWN_MODULES)
+    parts = (f"### {fusion_title(row)}", _table(("module", "eager", row.mode.value), rows), more)
+    return "\n\n".join(filter(None, parts))
+
+
+def _module_costs(report: Report) -> str:
+    tables = first_chip(report)
+    if not tables:
+        return ""
+    found = module_rows(tables)
+    rows = (
+        (name, *(NONE if row is None else module_amount(row) for row in rows)) for name, rows in found[:_SHOWN_MODULES]
+    )
+    title = f"### Cost by module on {tables[0].chip} (estimated share of a step's cycles)"
+    header = ("module", *(table.mode.value for table in tables))
+    return "\n\n".join(filter(None, (title, _table(header, rows), rest(found, _SHOWN_MODULES))))
 
 
 def _breaks(report: Report) -> str:

@@ -1,20 +1,29 @@
 """What every format of the profile report chooses and words alike."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from tpuport.output.profile_units import NONE, duration, duration_range, number, seconds, size
+from tpuport.output.profile_headline import comparable
+from tpuport.output.profile_units import NONE, duration, duration_range, number, percent, plain, seconds, size
 from tpuport.output.style import count
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.chips import ChipReport, ChipRow
+from tpuport.profile.analyses.fusion import FusionRow
 from tpuport.profile.analyses.lines import LineRow, LineTable
 from tpuport.profile.analyses.modes import StepTime
+from tpuport.profile.analyses.modules import ModuleRow, ModuleTable
 from tpuport.profile.analyses.processes import Processes, ProcessRow
 from tpuport.profile.analyses.traces import Traces
 from tpuport.profile.comparison import Change, Comparison, Finding, Kind
 from tpuport.profile.figures import Figure
 from tpuport.profile.layout import KINETO_TRACE, TRACES
+from tpuport.profile.modules import Module
+from tpuport.profile.phases import StepPhase
 from tpuport.profile.plan import Device
 
+_LESS_KNOWN = 0.05
+"""Share of a step by which two modes may differ in what no line is known of, and count as alike."""
+_LEAST_PHASE = 0.005
+"""Share below which a part of the step is not named."""
 DEVICE_NAMES = {
     Device.TPU: "TPU",
     Device.EMULATED_TPU: "emulated TPU (torch_tpu over XLA's CPU backend)",
@@ -45,9 +54,65 @@ def chips_note(chips: ChipReport) -> str:
 
 
 def best_table(report: Report) -> LineTable | None:
-    """Return the table that is shown: of the first chip, the mode that knows the line of most cycles."""
+    """Return the table that is shown: of the first chip, the cheapest mode of those whose lines are known best."""
     tables = [table for table in report.lines.tables if table.chip == report.lines.tables[0].chip]
-    return max(tables, key=lambda table: sum(row.share for row in table.rows if row.place), default=None)
+    known = [sum(row.share for row in table.rows if row.place) for table in tables]
+    well_known = [table for table, share in zip(tables, known, strict=True) if share >= max(known) - _LESS_KNOWN]
+    return min(well_known, key=lambda table: sum(row.cycles.value for row in table.rows), default=None)
+
+
+def first_chip(report: Report) -> list[ModuleTable]:
+    """Return the tables of modules for the chip that is shown."""
+    return [table for table in report.modules.cycles if table.chip == report.modules.cycles[0].chip]
+
+
+def module_amount(row: ModuleRow) -> str:
+    """Return what a module takes: its share of a step's cycles, or its executions."""
+    return percent(row.share) if row.amount.unit else plain(row.amount.value)
+
+
+def best_fusion(report: Report) -> FusionRow | None:
+    """Return the mode that saves most executions.
+
+    None where no mode saves any, or computes the same as eager mode, or nothing is known of what they come from.
+    """
+    useful = comparable(report)
+    known = (row for row in report.fusion.rows if any(item.operation for item in row.operations))
+    rows = [row for row in known if row.mode in useful and row.saving.saved > 0]
+    return max(rows, key=lambda row: row.saving.saved, default=None)
+
+
+def fusion_title(row: FusionRow) -> str:
+    """Return the heading of what a mode saves."""
+    before, after = plain(row.saving.before.value), plain(row.saving.after.value)
+    return f"What {row.mode.value} mode saves: {before} → {after} executions a step"
+
+
+def module_name(module: Module | None) -> str:
+    """Return what a module is called in a report."""
+    return "outside of all models" if module is None else str(module)
+
+
+def module_rows(tables: Sequence[ModuleTable]) -> list[tuple[str, list[ModuleRow | None]]]:
+    """Return every module with its row in each table; the order is that of the first table, then of the others."""
+    by_module = [{row.module: row for row in table.rows} for table in tables]
+    modules = dict.fromkeys(module for rows in by_module for module in rows)
+    return [(module_name(module), [rows.get(module) for rows in by_module]) for module in modules]
+
+
+def phase_shares(phases: dict[StepPhase, float]) -> str:
+    """Return the parts of a step that something takes part in, with their shares."""
+    total = sum(phases.values()) or 1
+    parts = ((phase, phases.get(phase, 0.0) / total) for phase in StepPhase)
+    shown = [(phase.value, share) for phase, share in parts if share >= _LEAST_PHASE]
+    if len(shown) == 1:
+        return shown[0][0]
+    return ", ".join(f"{name} {share:.0%}" for name, share in shown)
+
+
+def rest(items: Sequence[object], shown: int) -> str:
+    """Return what is said of the items that are not shown; nothing where there are none."""
+    return f"… and {len(items) - shown} more" if len(items) > shown else ""
 
 
 def chip_remarks(row: ChipRow) -> list[str]:

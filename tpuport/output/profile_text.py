@@ -19,7 +19,8 @@ from tpuport.output.profile_shared import (
     trace_lines,
 )
 from tpuport.output.profile_text_chips import chips_and_lines
-from tpuport.output.profile_units import NONE, duration, duration_range, number, percent, seconds
+from tpuport.output.profile_text_gains import executions_by_module, fusion_gains
+from tpuport.output.profile_units import NONE, duration, duration_range, number, percent, seconds, size
 from tpuport.output.style import count
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.graph_breaks import GraphBreaks
@@ -46,7 +47,8 @@ def render(session: Session, report: Report, console: Console) -> None:
         _heading(session),
         _failures(report),
         *_measurements(session, report),
-        *chips_and_lines(session, report),
+        fusion_gains(report),
+        *(chips_and_lines(session, report) or [executions_by_module(report)]),
         _graph_breaks(report.graph_breaks, report.modes),
         _recompiles(report.recompiles, report.modes),
         _host_syncs(report.host_syncs),
@@ -171,12 +173,16 @@ def _steps(modes: Modes, programs: Programs) -> RenderableType:
     if counted:
         table.add_column("executions", justify="right", no_wrap=True)
         table.add_column("programs", justify="right", no_wrap=True)
+    if any(row.boundary for row in programs.rows):
+        table.add_column("boundary", justify="right", no_wrap=True)
     table.add_column(f"time ({basis})", justify="right", no_wrap=True)
     table.add_column("min – max", justify="right", no_wrap=True)
     table.add_column("steps", justify="right", no_wrap=True)
     for row in modes.rows:
         program = by_mode[row.mode]
         counts = [_number(program.executions), _number(program.distinct)] if counted else []
+        if any(row.boundary for row in programs.rows):
+            counts.append(Text(size(program.boundary.value) if program.boundary else NONE))
         table.add_row(_mode_cell(row), *counts, *_step_cells(row.step_time))
     return table
 

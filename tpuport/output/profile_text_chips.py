@@ -6,11 +6,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tpuport.output.profile_shared import best_table, chip_remarks, chips_note, operation_name
+from tpuport.output.profile_shared import best_table, chip_remarks, chips_note, operation_name, phase_shares, rest
+from tpuport.output.profile_text_gains import cost_by_module
 from tpuport.output.profile_units import amount, duration, memory, percent, size
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.chips import ChipReport, ChipRow
-from tpuport.profile.analyses.lines import LineRow, LineTable, StepPhase
+from tpuport.profile.analyses.lines import LineRow, LineTable
 from tpuport.profile.session import Session
 from tpuport.profile.sources import Sources
 
@@ -20,6 +21,8 @@ _CONTEXT = 1
 """Lines shown around a line that costs something."""
 _LEAST = 0.005
 """Share of the step below which a line is not shown."""
+_SHOWN_LINES = 20
+"""The most expensive ones."""
 _SHOWN_ELSEWHERE = 8
 
 
@@ -27,7 +30,13 @@ def chips_and_lines(session: Session, report: Report) -> list[RenderableType | N
     """Return the sections; none without `--chip`."""
     if not report.chips.rows:
         return []
-    return [_chips(report.chips), _detail(report.chips), _remarks(report.chips), *_listing(session, report)]
+    return [
+        _chips(report.chips),
+        _detail(report.chips),
+        _remarks(report.chips),
+        cost_by_module(report),
+        *_listing(session, report),
+    ]
 
 
 def _table(title: str) -> Table:
@@ -103,12 +112,15 @@ def _listing(session: Session, report: Report) -> list[RenderableType]:
 
 def _files(sources: Sources, table: LineTable) -> Iterator[RenderableType]:
     by_file: dict[str, dict[int, LineRow]] = {}
-    for row in table.rows:
-        if row.place and row.share >= _LEAST:
+    placed = [row for row in table.rows if row.place and row.share >= _LEAST]
+    for row in placed[:_SHOWN_LINES]:
+        if row.place:
             by_file.setdefault(row.place.file, {})[row.place.line] = row
     top = max((row.share for row in table.rows), default=1.0) or 1.0
     for file, rows in by_file.items():
         yield Group(Text(file, style="cyan"), *_lines(sources.lines(file), rows, top))
+    if more := rest(placed, _SHOWN_LINES):
+        yield Text(f"{more} lines of at least {percent(_LEAST)} each", style="dim")
 
 
 def _lines(source: tuple[str, ...], rows: dict[int, LineRow], top: float) -> Iterator[Text]:
@@ -128,24 +140,18 @@ def _lines(source: tuple[str, ...], rows: dict[int, LineRow], top: float) -> Ite
             bar = "█" * max(1, round(_BAR * row.share / top))
             yield Text.assemble(
                 f"{percent(row.share):>6} ", (f"{bar:<{_BAR}}", "red"), f" {line:>5}  {text}",
-                (f"   {_phases(row)}", "dim"), no_wrap=True, overflow="ellipsis",
+                (f"   {phase_shares(row.phases)}", "dim"), no_wrap=True, overflow="ellipsis",
             )  # fmt: skip
-
-
-def _phases(row: LineRow) -> str:
-    total = sum(row.phases.values()) or 1
-    parts = ((phase, row.phases.get(phase, 0.0) / total) for phase in StepPhase)
-    shown = [(phase.value, share) for phase, share in parts if share >= _LEAST]
-    if len(shown) == 1:
-        return shown[0][0]
-    return ", ".join(f"{name} {share:.0%}" for name, share in shown)
 
 
 def _elsewhere(table: LineTable) -> RenderableType:
     """List what no line is known of, by operation."""
     rows = [row for row in table.rows if row.place is None and row.share >= _LEAST]
     lines = [
-        Text(f"{percent(row.share):>6} {'':{_BAR}}        {operation_name(row)}   {_phases(row)}", no_wrap=True)
+        Text(
+            f"{percent(row.share):>6} {'':{_BAR}}        {operation_name(row)}   {phase_shares(row.phases)}",
+            no_wrap=True,
+        )
         for row in rows[:_SHOWN_ELSEWHERE]
     ]
     return Group(Text("no line known", style="cyan"), *lines) if lines else Text("")

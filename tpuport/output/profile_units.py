@@ -53,6 +53,11 @@ def amount(count: float, unit: str = "") -> str:
     return _prefixed(count, unit).rstrip()
 
 
+def plain(count: float) -> str:
+    """Return a count that may have a fraction, as short as it reads well."""
+    return f"{round(count, 1 if count < 100 else 0):g}"
+
+
 def percent(share: float) -> str:
     """Return a share of 1 as a percentage."""
     return f"{share:.1%}"

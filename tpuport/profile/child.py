@@ -10,14 +10,14 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from tpuport.profile.codec import decode
 from tpuport.profile.frames import innermost_user_frame, library_prefixes
-from tpuport.profile.layout import CRASH_LOG, DEVICE_LOG, ENOUGH, PROGRAMS, read_json
+from tpuport.profile.layout import CRASH_LOG, DEVICE_LOG, ENOUGH, read_json
 from tpuport.profile.pjrt import PluginTable
 from tpuport.profile.plan import Device, Mode, ModePlan
 from tpuport.profile.records import FILE_NAME, Ended, Note, RecordWriter, Started, StoodIn
@@ -109,7 +109,9 @@ def _profile(
     from tpuport.profile.instruments.locations import locate_operations
     from tpuport.profile.instruments.locks import wait_before_holding_the_lock
     from tpuport.profile.instruments.losses import Losses
+    from tpuport.profile.instruments.modules import ModuleNames, name_graph_nodes
     from tpuport.profile.instruments.numbers import Numbers
+    from tpuport.profile.instruments.operations import Operations
     from tpuport.profile.instruments.optimizers import CompiledSteps
     from tpuport.profile.instruments.programs import Programs
     from tpuport.profile.instruments.script import ScriptEnd, run_script, watch_exec, watch_os_exit
@@ -123,10 +125,18 @@ def _profile(
     prefixes = library_prefixes()
     leave = watch_os_exit(writer, prefixes)
     watch_exec(mode_plan, writer, prefixes)
-    programs = None
+    programs = operations = None
+    names = ModuleNames()
+    locating = ExitStack()
     if table is not None:
-        programs = Programs(table, writer, session / PROGRAMS, locate_operations())
+        programs = Programs(table, writer, session, locating.close)
         wait_before_holding_the_lock()
+        locating.callback(locate_operations())
+        name_graph_nodes(names)
+        if mode is Mode.EAGER:
+            operations = Operations(programs, writer, prefixes, names.stop)
+        else:
+            locating.callback(names.stop)
     trace = DynamoTrace(writer)
     trace.install()
     losses = Losses()
@@ -144,13 +154,14 @@ def _profile(
         losses,
         numbers,
         programs,
+        operations,
         HostSyncs(writer, prefixes),
         Traces(writer, session, plan.device, mode, plan.traced),
         compilations,
         functools.partial(_finish, leave),
         (Path(mode_plan.folder) / ENOUGH).touch if mode_plan.has_peers else None,
     )
-    calls = ModelCalls(writer, prefixes, numbers, compile_models=mode.compiles, call_ended=steps.call_ended)
+    calls = ModelCalls(writer, prefixes, names, numbers, compile_models=mode.compiles, call_ended=steps.call_ended)
     targets = Targets(plan, calls.compile_function, calls.compile_module)
     if mode is Mode.COMPILED_STEP:
         CompiledSteps(writer, torch.compile, capturable=plan.device is not Device.CPU).install()

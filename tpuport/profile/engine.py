@@ -9,12 +9,12 @@ from typing import Any
 
 from tpuport.errors import TpuportError, UsageError
 from tpuport.profile.analyses import Report, analyse
-from tpuport.profile.analyses.chips import step_programs
+from tpuport.profile.analyses.programs import step_programs
 from tpuport.profile.chips.compiler import PACKAGES
 from tpuport.profile.chips.pool import Progress, compile_programs
 from tpuport.profile.chips.viewer import show_modules
 from tpuport.profile.descendants import none_left_behind
-from tpuport.profile.layout import PROGRAMS, REFERENCE, SOURCES, run_folder
+from tpuport.profile.layout import CONTENTS, PROGRAMS, REFERENCE, SOURCES, run_folder
 from tpuport.profile.machine import INSTALL_PROFILE, missing
 from tpuport.profile.places import Place
 from tpuport.profile.plan import Mode, Plan, reference_plan
@@ -53,6 +53,7 @@ def run_session(plan: Plan, folder: Path, watch: Watch) -> Session:
     header = new_header(plan)
     try:
         (folder / PROGRAMS).mkdir()
+        (folder / CONTENTS).mkdir()
         save(folder, header)
     except OSError as error:
         raise UsageError(

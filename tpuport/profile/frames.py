@@ -6,6 +6,9 @@ from pathlib import Path
 
 from tpuport.profile.records import Frame
 
+_OWN_FRAMES = "tpuport:"
+"""How the file names of frames begin that tpuport has put on a stack to mark something."""
+
 
 def library_prefixes() -> tuple[str, ...]:
     """Return the path prefixes under which this interpreter keeps files that are not the user's."""
@@ -18,7 +21,7 @@ def library_prefixes() -> tuple[str, ...]:
 
 def is_user_file(file: str, prefixes: Iterable[str]) -> bool:
     """Whether `file` belongs to the user rather than to Python, an installed package or tpuport."""
-    if not file or file.startswith("<") or "/site-packages/" in file or "/dist-packages/" in file:
+    if not file or file.startswith(("<", _OWN_FRAMES)) or "/site-packages/" in file or "/dist-packages/" in file:
         return False
     return not any(file.startswith(prefix) for prefix in prefixes)
 

@@ -33,6 +33,9 @@ SOURCES = "sources.json"
 PROGRAMS = "programs"
 """Folder of the programs that were executed in the counted steps of any mode, one file each, named by its SHA-256."""
 
+CONTENTS = "contents"
+"""Folder of what those programs hold, one JSON file each."""
+
 
 def read_json(path: Path) -> Any:
     """Parse the JSON file at `path`."""

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar, get_args
 
 from tpuport.profile.codec import DecodeError, decode, encode
 from tpuport.profile.digests import Digest
+from tpuport.profile.phases import StepPhase
 
 VERSION = 1
 FILE_NAME = "records.jsonl"
@@ -26,6 +27,8 @@ class Phase(StrEnum):
 
     WARMUP = "warmup"
     COUNTED = "counted"
+    WATCHED = "watched"
+    """One step of eager mode in which every operation is waited for, to see which programs it starts."""
     TIMED = "timed"
 
 
@@ -88,6 +91,24 @@ class Program:
     """Bytes of the program handed to the compiler."""
     seconds: float
     failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One torch operation at one place, in the watched step."""
+
+    kind: ClassVar[str] = "operation"
+    name: str
+    """Without its namespace and overload."""
+    module: str
+    """The name that the module's frame bears on a stack (see `modules`); empty outside of all models."""
+    frame: Frame | None
+    """The line of model code; of a gradient, that of the operation that it is the gradient of."""
+    phase: StepPhase
+    count: int
+    """Times that it ran."""
+    programs: dict[int, int]
+    """Executions of each program, by its index, that one run started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +292,7 @@ Record = (
     | Step
     | StepSourceChosen
     | Program
+    | Operation
     | HostSync
     | Root
     | TargetMissed

@@ -15,6 +15,7 @@ from tpuport.profile.chips.estimates import Compiled
 from tpuport.profile.chips.pool import load_compiled
 from tpuport.profile.chips.specs import CHIPS as CHIP_SPECS
 from tpuport.profile.codec import DecodeError, decode, encode
+from tpuport.profile.contents import Contents, load_contents
 from tpuport.profile.layout import (
     CRASH_LOG,
     REFERENCE,
@@ -112,6 +113,8 @@ class Session:
     """The run on the CPU in float32, if one was asked for."""
     others: tuple[Run, ...] = ()
     """Further runs, and further ranks."""
+    contents: dict[str, Contents] = field(default_factory=dict)
+    """What the counted programs hold, by their SHA-256."""
 
     @property
     def plan(self) -> Plan:
@@ -178,6 +181,7 @@ def load(folder: Path) -> Session:
         Sources.load(folder / SOURCES, Path(header.plan.directory)),
         None if header.reference is None else _load_run(folder / REFERENCE, header.reference),
         tuple(run for run in runs if (run.number, run.rank) != (1, 0)),
+        load_contents(folder),
     )
 
 

@@ -11,12 +11,13 @@ from tests.profile.command import make_plan, make_session
 from tpuport.output import profile_text
 from tpuport.profile.analyses import analyse
 from tpuport.profile.analyses.chips import Bound, ChipRow, analyse_chips
-from tpuport.profile.analyses.lines import LineRow, StepPhase, analyse_lines
+from tpuport.profile.analyses.lines import LineRow, analyse_lines
 from tpuport.profile.chips.estimates import Compiled, Cost, Kernels, Memory, SourceFrame
 from tpuport.profile.chips.hlo import SCALAR
 from tpuport.profile.chips.specs import CHIPS
 from tpuport.profile.codec import encode
 from tpuport.profile.layout import write_json
+from tpuport.profile.phases import StepPhase
 from tpuport.profile.places import Place
 from tpuport.profile.plan import Mode
 from tpuport.profile.records import Phase, Program, Started, Step

@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 
 from tpuport.profile.analyses.chips import ChipReport, analyse_chips
+from tpuport.profile.analyses.fusion import Fusion, analyse_fusion
 from tpuport.profile.analyses.graph_breaks import GraphBreaks, analyse_graph_breaks
 from tpuport.profile.analyses.host_syncs import HostSyncs, analyse_host_syncs
 from tpuport.profile.analyses.lines import LineCosts, analyse_lines
 from tpuport.profile.analyses.losses import Losses, analyse_losses
 from tpuport.profile.analyses.modes import Modes, analyse_modes
+from tpuport.profile.analyses.modules import ModuleCosts, analyse_modules
 from tpuport.profile.analyses.numbers import Numbers, analyse_numbers
 from tpuport.profile.analyses.processes import Processes, analyse_processes
 from tpuport.profile.analyses.programs import Programs, analyse_programs
@@ -31,6 +33,8 @@ class Report:
     chips: ChipReport
     lines: LineCosts
     traces: Traces
+    modules: ModuleCosts
+    fusion: Fusion
 
 
 def analyse(session: Session) -> Report:
@@ -47,4 +51,6 @@ def analyse(session: Session) -> Report:
         analyse_chips(session),
         analyse_lines(session),
         analyse_traces(session),
+        analyse_modules(session),
+        analyse_fusion(session),
     )

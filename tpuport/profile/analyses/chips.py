@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tpuport.profile.analyses.programs import counted_step
+from tpuport.profile.analyses.programs import step_programs
 from tpuport.profile.chips.estimates import Compiled, Kernels, Memory
 from tpuport.profile.chips.hlo import SCALAR
 from tpuport.profile.chips.specs import CHIPS, Chip
 from tpuport.profile.figures import Basis, Figure
 from tpuport.profile.plan import Mode
-from tpuport.profile.records import Program, Records
 from tpuport.profile.session import Run, Session
 
 _OVERHEAD = 2.0
@@ -111,15 +110,6 @@ def compiled_steps(session: Session) -> Iterator[tuple[str, Run, tuple[StepProgr
             if programs:
                 found = ((digest, runs, results.get((chip, digest))) for digest, runs in programs.items())
                 yield chip, run, tuple(StepProgram(*program) for program in found)
-
-
-def step_programs(records: Records) -> dict[str, int]:
-    """Return the executions of a counted step by the program's SHA-256; nothing when no step was counted."""
-    digests = {program.index: program.sha256 for program in records.of(Program)}
-    runs: Counter[str] = Counter()
-    for index, count in (counted_step(records) or {}).items():
-        runs[digests.get(index, "")] += count
-    return dict(runs)
 
 
 def _row(chip: Chip, mode: Mode, programs: tuple[StepProgram, ...]) -> ChipRow:

@@ -26,7 +26,7 @@ SCALAR = "arithmetic on single numbers"
 _CYCLES = re.compile(r'"estimated_cycles":"?(\d+)')
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"?(\d+)')
 _RENAMED_BY = ("torch_tpu/_internal/export/export.py", "run_node")
-"""The function below which torch_tpu shows a graph node's position as a frame: see `_frames`."""
+"""The function below which torch_tpu shows a graph node's position as a frame: see `source_line`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,24 +174,27 @@ def _work(item: _Instruction, computation: dict[int, _Instruction], chip: Chip) 
 
 
 def _frames(index: Message) -> tuple[SourceFrame, ...]:
-    """Read the module's table of stack frames.
-
-    In compiled graphs torch_tpu 0.2.0 gives a function of its own the name, file and first line of the node that is
-    being exported; the statement that shows up in the stack is that function's second line, so the line is one too
-    high. Only frames called from there are concerned; all others are real.
-    """
+    """Read the module's table of stack frames."""
     files, functions = index.texts(1), index.texts(2)
     locations = index.messages(3)
     frames: list[SourceFrame] = []
     for frame in index.messages(4):
         location = locations[frame.number(1) - 1]
         parent = frame.number(2)
-        line = location.number(3)
-        if parent and runs_graph_node(frames[parent - 1]):
-            line -= 1
+        line = source_line(location.number(3), frames[parent - 1] if parent else None)
         file, function = files[location.number(1) - 1], functions[location.number(2) - 1]
         frames.append(SourceFrame(file, line, function, parent))
     return tuple(frames)
+
+
+def source_line(line: int, caller: SourceFrame | None) -> int:
+    """Return the line that a frame's recorded `line` stands for.
+
+    In compiled graphs torch_tpu 0.2.0 gives a function of its own the name, file and first line of the node that is
+    being exported; the statement that shows up in the stack is that function's second line, so the line is one too
+    high. Only frames called from there are concerned; all others are real.
+    """
+    return line - 1 if caller is not None and runs_graph_node(caller) else line
 
 
 def runs_graph_node(frame: SourceFrame) -> bool:

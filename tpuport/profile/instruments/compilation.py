@@ -15,6 +15,7 @@ from torch._dynamo.eval_frame import OptimizedModule
 from torch.nn.modules.loss import _Loss
 
 from tpuport.profile.frames import innermost_user_frame
+from tpuport.profile.instruments.modules import ModuleNames
 from tpuport.profile.instruments.numbers import Numbers
 from tpuport.profile.instruments.targets import Targets
 from tpuport.profile.records import Frame, RecordWriter, Root, UserCompile
@@ -43,6 +44,7 @@ class ModelCalls:
         self,
         writer: RecordWriter,
         prefixes: tuple[str, ...],
+        names: ModuleNames,
         numbers: Numbers,
         *,
         compile_models: bool,
@@ -56,6 +58,10 @@ class ModelCalls:
         self._thread = threading.get_ident()
         self._compile = torch.compile
         self._module_call = torch.nn.Module.__call__
+        self._names = names
+        self._named_call = names.naming(self._module_call)
+        # Dynamo must not meet any function of tpuport's in a model; there the nodes of its graphs bear the names.
+        self._inner_call = self._module_call if compile_models else self._named_call
         self._outermost = self._make_outermost()
         self._targets: Targets | None = None
         self._seen: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
@@ -103,7 +109,7 @@ class ModelCalls:
     def _inside(self) -> Iterator[None]:
         """A model call or a compiled function is under way: calls in it are not outermost."""
         before = torch.nn.Module.__call__
-        torch.nn.Module.__call__ = self._module_call
+        torch.nn.Module.__call__ = self._inner_call
         try:
             yield
         finally:
@@ -120,8 +126,9 @@ class ModelCalls:
                     self._take_over_forward(type(owner))
                     return self._module_call(module, *arguments, **keywords)
                 self._compile_what_is_wanted(module)
+            self._names.learn(module)
             with self._inside():
-                result = self._numbers.outermost(self._module_call, module, arguments, keywords)
+                result = self._numbers.outermost(self._named_call, module, arguments, keywords)
             self._model_call_ended(module)
             return result
 
@@ -152,8 +159,9 @@ class ModelCalls:
                 call = functools.partial(forward, module)
                 wanted = self._targets is None or self._targets.wants(module)
                 compiled[module] = self._compiled_call(module, call) if wanted and self._compile_models else call
+            self._names.learn(module)
             with self._inside():
-                result = compiled[module](*arguments, **keywords)
+                result = self._names.run(module, compiled[module], arguments, keywords)
             self._model_call_ended(module)
             return result
 

@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from tpuport.profile.layout import write_bytes
+from tpuport.profile.codec import encode
+from tpuport.profile.instruments.locations import read_contents
+from tpuport.profile.layout import CONTENTS, PROGRAMS, write_bytes, write_json
 from tpuport.profile.pjrt import Address, ClientCompileArgs, ExecuteArgs, Function, PluginTable
 from tpuport.profile.records import Program, RecordWriter
 
@@ -15,15 +17,16 @@ from tpuport.profile.records import Program, RecordWriter
 class Programs:
     """Watches a PJRT plugin: compilations always, executions only on request, as counting one costs about 0.1 ms.
 
-    The programs that were executed while counting are kept in `folder`, one file each, named by its SHA-256.
+    The programs that were executed while counting are kept in the session, one file each, named by its SHA-256, and
+    what they hold beside them.
     """
 
     def __init__(
-        self, table: PluginTable, writer: RecordWriter, folder: Path, stop_locating: Callable[[], None]
+        self, table: PluginTable, writer: RecordWriter, session: Path, stop_locating: Callable[[], None]
     ) -> None:
         self._table = table
         self._writer = writer
-        self._folder = folder
+        self._session = session
         self._stop_locating = stop_locating
         self._code: dict[int, tuple[str, bytes]] | None = {}
         self._index_of: dict[Address, int] = {}
@@ -64,12 +67,18 @@ class Programs:
         if self._stop_counting is None:
             self._stop_counting = self._table.replace("PJRT_LoadedExecutable_Execute", self._watch_execute)
 
+    def take(self) -> dict[int, int]:
+        """Return how often each program was executed since counting started or this was last called."""
+        taken = dict(sorted(self._runs.items()))
+        self._runs.clear()
+        return taken
+
     def stop_counting(self) -> dict[int, int]:
         """Stop, and return how often each program, by its index, was executed."""
         if self._stop_counting is not None:
             self._stop_counting()
             self._stop_counting = None
-        return dict(sorted(self._runs.items()))
+        return self.take()
 
     def keep(self, indices: set[int]) -> None:
         """Save the programs of these indices; from here on programs are neither located in the source nor held."""
@@ -77,6 +86,7 @@ class Programs:
         self._stop_locating()
         for index in indices & held.keys():
             digest, code = held[index]
-            path = self._folder / digest
+            path = self._session / PROGRAMS / digest
             if not path.exists():
                 write_bytes(path, code)
+                write_json(self._session / CONTENTS / f"{digest}.json", encode(read_contents(code)))

@@ -1,10 +1,10 @@
 """Steps: where they end, which phase each belongs to, how long it took.
 
-Order of the phases: warm-up (until a step compiles nothing), counted steps, timed steps, and traced ones if they are
-asked for. Executions are counted before the timing and never during it, as counting costs more than many a program;
-being first, the counts exist even when the script ends early. Traces come last, as a profiler slows what it watches.
-The device is idle at both ends of every step, so a step's time holds its own work and no other's; what tpuport does
-between two steps is in neither.
+Order of the phases: warm-up (until a step compiles nothing), counted steps, in eager mode a watched one, timed steps,
+and traced ones if they are asked for. Executions are counted before the timing and never during it, as counting costs
+more than many a program; being first, the counts exist even when the script ends early. Traces come last, as a profiler
+slows what it watches. The device is idle at both ends of every step, so a step's time holds its own work and no
+other's; what tpuport does between two steps is in neither.
 """
 
 import functools
@@ -19,6 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from tpuport.profile.instruments.host_syncs import HostSyncs
 from tpuport.profile.instruments.losses import Losses
 from tpuport.profile.instruments.numbers import Numbers
+from tpuport.profile.instruments.operations import Operations
 from tpuport.profile.instruments.programs import Programs
 from tpuport.profile.instruments.traces import Traces
 from tpuport.profile.plan import Plan, StepSource
@@ -41,6 +42,7 @@ class Steps:
         losses: Losses,
         numbers: Numbers,
         programs: Programs | None,
+        operations: Operations | None,
         host_syncs: HostSyncs,
         traces: Traces,
         compilations: Callable[[], int],
@@ -53,6 +55,7 @@ class Steps:
         self._losses = losses
         self._numbers = numbers
         self._programs = programs
+        self._operations = operations
         self._host_syncs = host_syncs
         self._traces = traces
         self._tracing = False
@@ -122,6 +125,8 @@ class Steps:
             self._host_syncs.stop(self.done)
             executions = self._programs.stop_counting()
             self._counted |= executions.keys()
+        elif self._phase is Phase.WATCHED and self._operations is not None:
+            self._operations.stop()
         compiled = self._compilations() - self._compiled_before
         if not self._source_written:
             self._source_written = True
@@ -134,6 +139,8 @@ class Steps:
         if self._phase is Phase.COUNTED and self._programs is not None:
             self._programs.start_counting()
             self._host_syncs.start()
+        elif self._phase is Phase.WATCHED and self._operations is not None:
+            self._operations.start()
         self._compiled_before = self._compilations()
         self._start = perf_counter()
 
@@ -154,6 +161,8 @@ class Steps:
         elif self._phase is Phase.COUNTED and self._phase_steps >= plan.counted:
             if self._programs is not None:
                 self._programs.keep(self._counted)
+            self._enter(Phase.WATCHED if self._operations is not None else Phase.TIMED)
+        elif self._phase is Phase.WATCHED:
             self._enter(Phase.TIMED)
         elif self._phase is Phase.TIMED and self._phase_steps >= plan.steps:
             self._writer.write(Enough())

@@ -1,0 +1,37 @@
+"""Modules of the user's models, as stacks and reports name them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MODULE_FILE = "tpuport:module"
+"""File of the frames that stand for a module's call."""
+_SEPARATOR = "|"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Module:
+    """A module by its path below an outermost one, as `named_modules` gives it; an empty path is that one itself."""
+
+    root: str
+    """Class of the outermost module, with a number where several are of one class."""
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.root}.{self.path}" if self.path else self.root
+
+
+def module_label(root: str, path: str) -> str:
+    """Return the name that a module's frame bears on a stack."""
+    return f"{root}{_SEPARATOR}{path}"
+
+
+def module_of(label: str) -> Module | None:
+    """Return the module that a frame's name stands for."""
+    root, found, path = label.partition(_SEPARATOR)
+    return Module(root, path) if found else None
+
+
+def innermost_module(stack: Iterable[tuple[str, str]]) -> Module | None:
+    """Return the innermost module in a stack, given as (file, function), outermost first."""
+    names = [function for file, function in stack if file == MODULE_FILE]
+    return module_of(names[-1]) if names else None
