@@ -88,7 +88,8 @@ def test_traced_steps_come_after_the_timed_ones(traced: Profiled) -> None:
 
 
 def test_tensorboard_lists_the_run_with_its_tools_and_trace(tensorboard: Ask) -> None:
-    assert set(json.loads(tensorboard("runs"))) == {"compiled", "compiled-v6e"}
+    # The first one is what it opens by itself.
+    assert json.loads(tensorboard("runs")) == ["compiled", "chip-v6e-compiled"]
     assert "trace_viewer@" in json.loads(tensorboard("run_tools", run="compiled"))
     (host,) = json.loads(tensorboard("hosts", run="compiled", tag="trace_viewer"))
     trace = json.loads(tensorboard("data", run="compiled", tag="trace_viewer", host=host["hostname"]))
@@ -97,12 +98,14 @@ def test_tensorboard_lists_the_run_with_its_tools_and_trace(tensorboard: Ask) ->
 
 
 def test_its_graph_viewer_shows_what_the_chip_would_run(traced: Profiled, tensorboard: Ask) -> None:
-    assert traced.result.document["traces"]["graphs"] == ["compiled-v6e"]
-    assert {"graph_viewer", "memory_viewer"} <= set(json.loads(tensorboard("run_tools", run="compiled-v6e")))
-    modules = tensorboard("module_list", run="compiled-v6e").split(",")
+    assert traced.result.document["traces"]["graphs"] == ["chip-v6e-compiled"]
+    assert {"graph_viewer", "memory_viewer"} <= set(json.loads(tensorboard("run_tools", run="chip-v6e-compiled")))
+    modules = tensorboard("module_list", run="chip-v6e-compiled").split(",")
     assert len(modules) == traced.row("programs", "compiled")["distinct"]["value"]
     model = next(name for name in modules if "Sequential" in name)
-    text = tensorboard("data", run="compiled-v6e", tag="graph_viewer", host="v6e", module_name=model, type="short_txt")
+    text = tensorboard(
+        "data", run="chip-v6e-compiled", tag="graph_viewer", host="v6e", module_name=model, type="short_txt"
+    )
     assert text.startswith("HloModule tt_jit_")
     assert "fusion(" in text
 

@@ -16,6 +16,7 @@ from tpuport.cli.chips import CHIP_HELP, CompileWatch, chosen_chips
 from tpuport.cli.limits import FailOn, enforce, limits
 from tpuport.cli.report_formats import ReportFormat, print_report
 from tpuport.errors import ExitCode, UsageError
+from tpuport.nearest import did_you_mean
 from tpuport.profile.chips.specs import ChipName
 from tpuport.profile.engine import compile_for_chips, prepare_folder, report_on, run_session
 from tpuport.profile.launch import check_ranks
@@ -261,10 +262,9 @@ class Command(typer.core.TyperCommand):
         except _CLICK_ERROR as error:
             if not hasattr(error, "possibilities"):
                 raise
-            near = f"; did you mean {' or '.join(error.possibilities)}?" if error.possibilities else ""
             known = {name for parameter in self.params for name in parameter.opts}
             raise UsageError(
-                f"tpuport profile has no option {error.option_name}{near}",
+                f"tpuport profile has no option {error.option_name}{did_you_mean(error.option_name, known)}",
                 hint=f"The script's own arguments come after `--`: {_separated(given, known)}",
             ) from None
 

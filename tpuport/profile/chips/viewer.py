@@ -33,8 +33,11 @@ def show_modules(session: Path, chips: Iterable[str], programs: Mapping[Mode, It
 
 
 def graph_run(mode: Mode, chip: str) -> str:
-    """Return what TensorBoard calls the programs of a mode's step on a chip."""
-    return f"{mode.value}-{chip}"
+    """Return what TensorBoard calls the programs of a mode's step on a chip.
+
+    It opens the run that is the last by name: that is to be a trace, and no mode comes before `chip`.
+    """
+    return f"chip-{chip}-{mode.value}"
 
 
 def xplane_name(chip: str) -> str:
