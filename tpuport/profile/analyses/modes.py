@@ -138,7 +138,7 @@ def _row(session: Session, run: Run) -> ModeRow:
     if remark and steps:
         remarks.append(Remark(remark))
     remarks += _remarks(run, places, used)
-    if failure is None and plan.traced and not records.of(Traced) and all(note.code != NO_TRACE for note in notes):
+    if why is None and plan.traced and not records.of(Traced) and all(note.code != NO_TRACE for note in notes):
         remarks.append(Remark("no trace: the script ended before the steps that were to be traced"))
     source = records.last(StepSourceChosen)
     return ModeRow(
