@@ -92,7 +92,15 @@ def test_the_optimizers_step_is_compiled_too_and_computes_the_same(stepped: Prof
 
 def test_what_was_changed_in_the_optimizer_is_said(stepped: Profiled) -> None:
     (remark,) = stepped.row("modes", "compiled-step")["remarks"]
-    assert remark["text"] == "the step of AdamW is compiled too, with capturable=True"
+    assert remark["text"] == "the step of AdamW is compiled too, with capturable=True and its learning rate as a tensor"
+
+
+def test_two_optimizers_and_a_schedule_are_compiled_once(tmp_path: Path) -> None:
+    run = profile(tmp_path, "two_optimizers.py", *EMULATED, "--mode", "compiled-step")
+    assert run.result.code == 0, run.result.err
+    assert run.result.document["recompiles"]["rows"] == []
+    assert run.row("programs", "compiled-step")["graphs"]["value"] == 4
+    assert run.row("modes", "compiled-step")["step_time"]["steps"] == 2
 
 
 def test_without_an_optimizer_its_step_cannot_be_compiled(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The mode that compiles the optimizer's step as well as the models."""
 
 import functools
+import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +38,10 @@ class CompiledSteps:
                 # Otherwise the count of steps stays on the host, and a compiled step can't take it.
                 defaults["capturable"] = True
             initialise(optimizer, params, defaults, *arguments, **keywords)
+            if capturable:
+                # As a number it would be part of the compiled step, which a schedule then has compiled anew each time.
+                for group in optimizer.param_groups:
+                    group["lr"] = torch.as_tensor(group["lr"], device=group["params"][0].device)
             if type(optimizer) not in self._classes:
                 self._classes.add(type(optimizer))
                 self._compile_class(type(optimizer), capturable=capturable)
@@ -50,7 +56,7 @@ class CompiledSteps:
         inner = guarded
         if guarded.__code__.co_filename.endswith(_GRADIENT_DECORATORS):
             inner = guarded.__wrapped__
-        compiled = self._compile(inner)
+        compiled: weakref.WeakKeyDictionary[Any, Callable[..., Any]] = weakref.WeakKeyDictionary()
 
         @functools.wraps(guarded)
         def step(optimizer: Any, closure: Callable[[], Any] | None = None, *arguments: Any, **keywords: Any) -> Any:
@@ -59,10 +65,20 @@ class CompiledSteps:
                 with torch.enable_grad():
                     loss = closure()
             with torch.set_grad_enabled(inner is guarded or optimizer.defaults.get("differentiable", False)):
-                compiled(optimizer, None, *arguments, **keywords)
+                if optimizer not in compiled:
+                    compiled[optimizer] = self._compile(_copied(inner))
+                compiled[optimizer](optimizer, None, *arguments, **keywords)
             return loss
 
         kind.step = torch.optim.Optimizer.profile_hook_step(step)
         kind.step.hooked = True
-        how = ", with capturable=True" if capturable else ""
+        how = ", with capturable=True and its learning rate as a tensor" if capturable else ""
         self._writer.write(Note("compiled-step", f"the step of {kind.__name__} is compiled too{how}"))
+
+
+def _copied(function: types.FunctionType) -> types.FunctionType:
+    """Return the function with code of its own: Dynamo keeps what it compiles by code, which optimizers would share."""
+    code, name = function.__code__.replace(), function.__name__
+    copied = types.FunctionType(code, function.__globals__, name, function.__defaults__, function.__closure__)
+    copied.__kwdefaults__ = function.__kwdefaults__
+    return copied
