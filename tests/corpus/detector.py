@@ -103,7 +103,8 @@ class _Scan:
                 ours = self._qualified(func) and not self._qualified(func).startswith("torch.")
                 if called in ("DataParallel", "is_nccl_available") and not ours:
                     return str(called)
-                return "device_ids" if any(k.arg in ("device_ids", "output_device") for k in keywords) else ""
+                numbered = any(k.arg in ("device_ids", "output_device") for k in keywords)
+                return "device_ids" if numbered and any(n.startswith("torch") for n in self.names.values()) else ""
             case ast.Import(names=names):
                 return "import" if any(self._is_cuda_only(alias.name) for alias in names) else ""
             case ast.ImportFrom(module=str(module), level=0):
@@ -129,6 +130,8 @@ class _Scan:
     def _is_a_name(self, node: ast.AST) -> bool:
         """Whether a string stands where it names something: a key, a folder, an option's variable, a docstring."""
         parent = self.parents[node]
+        if isinstance(parent, ast.BinOp):
+            return self._is_a_name(parent)
         if isinstance(parent, ast.Dict):
             return node in parent.keys
         if isinstance(parent, ast.Call) and "join" in ast.unparse(parent.func):

@@ -47,6 +47,8 @@ def atoms(test: ast.expr, holds: bool) -> Iterator[Condition]:
             yield from atoms(inner, holds is bool(yes))
         case ast.Call(func=ast.Name(id="bool" | "int"), args=[inner], keywords=[]):
             yield from atoms(inner, holds)
+        case ast.Compare(left=inner, ops=[ast.Is() | ast.Eq()], comparators=[ast.Constant(value=bool(wanted))]):
+            yield from atoms(inner, holds is wanted)
         case _:
             yield Condition(test, holds)
 

@@ -160,7 +160,12 @@ class Module:
             for name, bindings in scope.bindings.items()
             for binding in bindings
             if binding.kind is Kind.IMPORT or isinstance(binding.value, ast.Attribute | ast.Name)
-        )
+        ) | ({"torch"} if self._may_import_torch_unseen else frozenset())
+
+    @cached_property
+    def _may_import_torch_unseen(self) -> bool:
+        """Whether a star import of the project's own may bring `torch`, which then is what the name means."""
+        return any(alias.name == "*" for node in self.of_type(ast.ImportFrom) for alias in node.names)
 
     def _qualified(self, node: ast.AST, depth: int) -> str:
         if isinstance(node, ast.Attribute):
@@ -177,8 +182,9 @@ class Module:
     def _bound_to(self, node: ast.Name, depth: int) -> str:
         found = self.lookup(node)
         if found is None:
-            return ""
+            return "torch" if node.id == "torch" and self._may_import_torch_unseen else ""
         _, bindings = found
+        imported = any(isinstance(binding.node, ast.Import) for binding in bindings)
         origins = {
             binding.origin
             if binding.kind is Kind.IMPORT
@@ -186,6 +192,7 @@ class Module:
             if binding.kind is Kind.ASSIGN and isinstance(binding.value, ast.Attribute | ast.Name)
             else ""
             for binding in bindings
+            if not (imported and _is_none(binding))  # what it is while the import is missing
         }
         return origins.pop() if len(origins) == 1 else ""
 
@@ -245,3 +252,7 @@ class Module:
         if found is None or len(found[1]) != 1 or found[1][0].kind is not Kind.ASSIGN:
             return None
         return found[1][0].value
+
+
+def _is_none(binding: Binding) -> bool:
+    return isinstance(binding.value, ast.Constant) and binding.value.value is None

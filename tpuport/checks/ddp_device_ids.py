@@ -18,7 +18,8 @@ PARAMETERS: dict[str, tuple[tuple[int | None, str], ...]] = {
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every construction that passes device numbers."""
     module = context.module
-    for call in module.of_type(ast.Call):
+    knows_torch = any(use.name.startswith("torch") for use in module.uses)
+    for call in module.of_type(ast.Call) if knows_torch else ():
         callee = module.callee(call)
         if callee not in PARAMETERS:
             yield from _unknown(context, rule, call)

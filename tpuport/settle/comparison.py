@@ -39,7 +39,7 @@ def moved(module: Module, test: ast.expr, chain: Chain) -> tuple[Edit, str]:
             return Replace(module.span(parent), f"{{0}}.device.type {_is_one_of(known, True)}", hole), ""
         return Replace(module.span(test), f"{{0}}.device.type {_is_one_of(known, False)}", hole), ""
     makes_device = any(draft.rule.name == "device-literal" for draft in chain.drafts)
-    equality = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq | ast.NotEq)
+    equality = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq | ast.NotEq | ast.In | ast.NotIn)
     if equality and ((_is_type(test) and not makes_device) or _is_cuda_or_cpu(module, test)):
         is_other = not compares_with_cuda(test)
         return Replace(module.span(test), f"{{0}} {_is_one_of(known, is_other)}", hole), ""

@@ -3,6 +3,7 @@
 import ast
 
 from tpuport.analysis.branches import OUTPUT_CALLS, Branches
+from tpuport.analysis.devices import DEVICE_NAME, Place, place
 from tpuport.analysis.guards import CUDA_AVAILABLE, SKIPS, conditions, ends_block, is_skip, tests_nccl
 from tpuport.analysis.module import dotted
 from tpuport.checks.device_comparison import subject
@@ -103,7 +104,7 @@ class Reasons:
             return "what it guards is for CUDA only"
         if all(map(self.context.guards.knows_accelerators, chain.tests)):
             return TELLS_APART
-        if comparisons and not all(map(self._guards_speedup, comparisons)):
+        if comparisons and not all(self._guards_speedup(t) or self._enables_autocast(t) for t in comparisons):
             return "whether other accelerators take this branch is for a person to say"
         if comparisons or all(self._is_portable(test) for test in chain.tests):
             return ""
@@ -115,7 +116,22 @@ class Reasons:
         A test case that is skipped looks at code of other files, which moves: it has to run where that runs.
         """
         skips = any(is_skip(parent) for _, parent in self.module.ancestors(test))
-        return skips or self.branches.is_plain(test) or self._demands_cuda(test)
+        return skips or self._chooses_device(test) or self.branches.is_plain(test) or self._demands_cuda(test)
+
+    def _chooses_device(self, test: ast.expr) -> bool:
+        """Whether it is `<a device of the user's> if <test> else "cpu"`, where a device is taken.
+
+        What the user names, by an option or a setting, is for the accelerator that is there; its default moves with
+        the literal that it is.
+        """
+        choice = self.module.parents[test]
+        while isinstance(choice, ast.UnaryOp):
+            choice = self.module.parents[choice]
+        if not isinstance(choice, ast.IfExp) or place(self.module, choice) is Place.UNKNOWN:
+            return False
+        arms = [choice.body, choice.orelse]
+        named = [arm for arm in arms if isinstance(arm, ast.Name | ast.Attribute) and DEVICE_NAME.search(_last(arm))]
+        return len(named) == 1 and any(isinstance(arm, ast.Constant) and arm.value == "cpu" for arm in arms)
 
     def _producer_that_stays(self, test: ast.expr) -> str:
         """Why a comparison stays: a string that reaches the variable that it looks at stays `cuda`."""
@@ -169,11 +185,23 @@ class Reasons:
             for condition in conditions(self.module, node)
         )
 
+    def _enables_autocast(self, test: ast.expr) -> bool:
+        """Whether the test's value turns autocast on and off, directly or through a variable."""
+        kept = set(self.context.guards.kept_in(test))
+        return any(
+            keyword.arg == "enabled" and any(node is test or _last(node) in kept for node in ast.walk(keyword.value))
+            for call in self.module.of_type(ast.Call)
+            if self.module.callee(call).endswith("autocast")
+            for keyword in call.keywords
+        )
+
     def _where_the_value_goes(self, node: ast.AST, test: ast.expr) -> str:
         """Why the test's value can not be followed; empty when it decides a branch, a flag or a known argument."""
         parent = self.module.parents[node]
         match parent:
             case ast.BoolOp() | ast.UnaryOp() | ast.NamedExpr() | ast.FormattedValue() | ast.JoinedStr():
+                return self._where_the_value_goes(parent, test)
+            case ast.Compare(ops=[ast.Is() | ast.Eq()], comparators=[ast.Constant(value=bool())]):
                 return self._where_the_value_goes(parent, test)
             case ast.If() | ast.While() | ast.Assert() | ast.comprehension() | ast.Expr():
                 return ""
@@ -202,6 +230,10 @@ class Reasons:
             return "a gradient scaler works on CUDA only"
         known = self.module.callee(call).startswith("torch.") or function in ("add_argument", *OUTPUT_CALLS)
         return "" if known or name in PORTABLE_SPEEDUPS else HANDED_ON
+
+
+def _last(node: ast.AST) -> str:
+    return dotted(node).rpartition(".")[2]
 
 
 def _word(node: ast.AST) -> str | None:
