@@ -100,7 +100,7 @@ def test_missing_folder_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFix
         ("from own.parallel import DataParallel\nDataParallel(m); add('--cuda', dest='cuda')", []),
         ("import model\nmodel = model.Net()\nmodel.cuda()", [".cuda()"]),
         ("from apex import amp", ["import"]),
-        ("DataParallel(m); DDP(m, device_ids=[0])", ["DataParallel", "device_ids"]),
+        ("import torch; DataParallel(m); DDP(m, device_ids=[0])", ["DataParallel", "device_ids"]),
         ("'cuda'\nd = {'cuda': 1}; d['cuda']; print('on cuda now', f'on cuda:{i}', args.cuda, '--cuda')", []),
         ("import pycuda.driver as cuda\ncuda.init()", ["import"]),
         ("x.to(device); torch = 1; is_available()", []),
