@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.profile.command import SCRIPTS, Profiled, profile, tpuport
+from tpuport.profile.standins import OPERATIONS
 
 OPTIONS = ("--device", "emulated-tpu", "--steps", "3", "--warmup", "2", "--timeout", "120")
 
@@ -213,16 +214,30 @@ def test_a_script_that_insists_on_cuda_is_sent_to_migrate(tmp_path: Path) -> Non
 def test_what_is_stood_in_for_computes_the_same_and_is_listed(stood_in: Profiled) -> None:
     assert stood_in.result.code == 0, stood_in.result.out
     listed = {item["what"] for row in stood_in.result.document["modes"]["rows"] for item in row["stand_ins"]}
-    assert {"torch.cumsum", "torch.cumprod", "torch.unique", "torch.masked_select", "pinned memory"} <= listed
+    features = {"pinned memory", "memory statistics", "flash attention", "non_blocking copies from the device"}
+    # The script does not call it.
+    unreached = {"torch.linalg.lu"}
+    assert {stand_in.what for stand_in in OPERATIONS} | features >= listed
+    assert ({stand_in.what for stand_in in OPERATIONS} | features) - unreached <= listed
 
 
 def test_what_the_emulation_cannot_run_is_not_blamed_on_the_script(tmp_path: Path) -> None:
-    run = profile(tmp_path, "unsupported.py", *OPTIONS, "--mode", "eager")
+    run = profile(tmp_path, "unsupported.py", *OPTIONS, "--mode", "compiled", arguments=("graph",))
+    assert run.result.code == 3
+    failure = run.failure("compiled")
+    assert "aten::linalg_lu_factor_ex" in failure["what"]
+    assert "a TPU can" in failure["hint"]
+    assert failure["place"]["function"] == "forward"
+
+
+def test_a_check_of_torch_tpu_that_ends_the_process_is_told_with_its_line(tmp_path: Path) -> None:
+    run = profile(tmp_path, "unsupported.py", *OPTIONS, "--mode", "eager", arguments=("check",))
     assert run.result.code == 3
     failure = run.failure()
-    assert "aten::_embedding_bag" in failure["what"]
-    assert "a TPU can" in failure["hint"]
-    assert failure["place"]["line"] == 8
+    assert failure["what"].startswith("the process was ended by SIGABRT before its first step: scatter.cc:")
+    assert "expect the same on a TPU" in failure["hint"]
+    # Where the script waited for the work that it had started before.
+    assert failure["place"]["line"] == 22
 
 
 def test_a_crash_in_one_mode_loses_only_that_mode(tmp_path: Path) -> None:

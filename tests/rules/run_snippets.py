@@ -102,13 +102,13 @@ def main(device: str, jobs: Path, results: Path) -> None:
     if device == "emulated-tpu":
         from tpuport.profile import emulator
 
-        emulator.load()
+        table = emulator.load()
     import torch
 
     if device == "emulated-tpu":
         from tpuport.profile import standins
 
-        kept = standins.install(lambda _what, _how: None)
+        kept = standins.install(lambda _what, _how: None, table)
         assert kept
     bench = Bench(torch)
     sys.argv = ["snippet"]

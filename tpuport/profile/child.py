@@ -41,7 +41,7 @@ def main(plan_path: str, root: str) -> None:
     with _redirected(folder / DEVICE_LOG), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         table = _load_device(plan.plan.device)
-        stand_ins = _stand_in(plan.plan.device, writer)
+        stand_ins = _stand_in(plan.plan.device, table, writer)
         _set_mode(plan.plan.device, plan.mode)
     _profile(plan, writer, table, stand_ins, root)
 
@@ -89,12 +89,12 @@ def _load_device(device: Device) -> PluginTable | None:
     return None
 
 
-def _stand_in(device: Device, writer: RecordWriter) -> object:
-    if device is not Device.EMULATED_TPU:
+def _stand_in(device: Device, table: PluginTable | None, writer: RecordWriter) -> object:
+    if device is not Device.EMULATED_TPU or table is None:
         return None
     from tpuport.profile import standins
 
-    return standins.install(lambda what, how: writer.write(StoodIn(what, how)))
+    return standins.install(lambda what, how: writer.write(StoodIn(what, how)), table)
 
 
 def _profile(

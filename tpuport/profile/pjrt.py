@@ -19,6 +19,8 @@ _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 _FIRST_ENTRY = 40
 """Bytes before the first function pointer: struct_size, extension_start and PJRT_Api_Version."""
+_EXTENSION_HEAD = 3
+"""Words before an extension's functions: struct_size, type and the next extension."""
 _ENTRIES = {"PJRT_Client_Create": 10, "PJRT_Client_Compile": 20, "PJRT_LoadedExecutable_Execute": 55}
 
 
@@ -118,7 +120,6 @@ class PluginTable:
         before = entry.value
         original = _PROTOTYPE(before)
         callback = _PROTOTYPE(make(original))
-        # The plugin may still be inside a callback after it was taken out: none is ever freed.
         self._alive.extend((original, callback))
         entry.value = ctypes.cast(callback, ctypes.c_void_p).value or 0
 
@@ -126,3 +127,16 @@ class PluginTable:
             entry.value = before
 
         return restore
+
+    def extend(self, number: int, *functions: Function) -> None:
+        """Add an extension: its number in PJRT_Extension_Type, and its functions in the order of its structure.
+
+        Must happen before a client is created.
+        """
+        callbacks = [_PROTOTYPE(function) for function in functions]
+        words = (ctypes.c_uint64 * (_EXTENSION_HEAD + len(callbacks)))()
+        first = self._word(self._address + _WORD)
+        words[:_EXTENSION_HEAD] = [ctypes.sizeof(words), number, first.value or 0]
+        words[_EXTENSION_HEAD:] = [ctypes.cast(callback, ctypes.c_void_p).value or 0 for callback in callbacks]
+        self._alive.extend((*callbacks, words))
+        first.value = ctypes.addressof(words)

@@ -41,6 +41,7 @@ _RUNTIME_LINE = re.compile(r"^([IWEF]\d{4} |    @ )")
 _FAILED_EXECUTION = re.compile(r"\] ExecutionTask failed: (?P<what>.*(?:\n(?!=== |[IWEF]\d{4} |\s*$).*)*)")
 FOLLOWS_FAILURE = "a required argument is in a failed state"
 """What torch_tpu says of everything that uses the result of an execution that failed."""
+_FATAL_LINE = re.compile(r"^F\d{4} .*? (?P<where>\S+:\d+)\] (?P<what>.*)$", re.MULTILINE)
 _FAULT_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 
 
@@ -96,6 +97,8 @@ class Run:
     number: int = 1
     """Which of the mode's runs this is, from 1."""
     rank: int = 0
+    fatal: str = ""
+    """What the runtime logged when it ended the process itself: source file, line and message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +194,15 @@ def _load_run(folder: Path, header: RunHeader) -> Run:
     log = stderr.read_bytes() if stderr.is_file() else b""
     stacks = _crash_stacks(folder / CRASH_LOG)
     return Run(
-        header.mode, header.exit, records, stacks, _tail(log), _failed_execution(log), header.number, header.rank
+        mode=header.mode,
+        exit=header.exit,
+        records=records,
+        crash_stacks=stacks,
+        stderr_tail=_tail(log),
+        failed_execution=_failed_execution(log),
+        number=header.number,
+        rank=header.rank,
+        fatal=_fatal(log),
     )
 
 
@@ -214,6 +225,11 @@ def _failed_execution(log: bytes) -> str:
     found = _FAILED_EXECUTION.finditer(text)
     first = next((match["what"] for match in found if FOLLOWS_FAILURE not in match["what"]), "")
     return " ".join(first.rpartition("failed with: ")[2].split())
+
+
+def _fatal(log: bytes) -> str:
+    match = _FATAL_LINE.search(log.decode("utf-8", errors="replace"))
+    return "" if match is None else f"{match['where']}: {match['what']}"
 
 
 def _tail(log: bytes) -> tuple[str, ...]:

@@ -41,6 +41,8 @@ _BACKEND_HINT = (
     "DistributedDataParallel of torch_tpu 0.2.0 wants the backend named: "
     "init_process_group(torch.distributed.get_default_backend_for_device(device))."
 )
+_EMULATION_SOURCES = ("computation_partitioner.cc:", "thunk_emitter.cc:", "cpu_compiler.cc:")
+"""Files of XLA's CPU backend: a check that fails in them fails on no TPU."""
 _VIEW_ERROR = "RuntimeProgramInputMismatch"
 _VIEW_HINT = "A compiled model of torch_tpu 0.2.0 cannot take a view, such as `x[:, :-1]`: give it `x[:, :-1].clone()`."
 
@@ -330,12 +332,16 @@ def _stopped_from_outside(plan: Plan, run: Run, places: Places, steps: int) -> F
     hint = ""
     if name == "SIGKILL":
         hint = "The kernel does this when memory runs out."
-    elif plan.device is Device.EMULATED_TPU and name == "SIGABRT":
-        hint = (
-            "Some operations abort XLA's CPU backend, which emulates the TPU here; a TPU runs them. "
-            "Work runs behind the script: the operation is at this line or before it."
-        )
-    return Failure(f"the process was ended by {name} {_when(steps)}", place, hint)
+    elif run.fatal and plan.device.is_tpu:
+        hint = f"{_who_aborted(run.fatal)} Work runs behind the script: the operation is at this line or before it."
+    said = f": {_first_line(run.fatal)}" if run.fatal else ""
+    return Failure(f"the process was ended by {name} {_when(steps)}{said}", place, hint)
+
+
+def _who_aborted(fatal: str) -> str:
+    if fatal.startswith(_EMULATION_SOURCES):
+        return "XLA's CPU backend, which emulates the TPU here, cannot run this; a TPU can."
+    return "It is a check in torch_tpu or XLA that failed: expect the same on a TPU."
 
 
 def _silent_exit(run: Run, steps: int) -> Failure:
@@ -345,7 +351,9 @@ def _silent_exit(run: Run, steps: int) -> Failure:
 
 
 def _first_line(text: str) -> str:
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    """Return the first line that says something; one that ends with a colon says it in the next."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    line = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
     return line if len(line) <= 300 else f"{line[:300]}…"
 
 
