@@ -19,6 +19,13 @@ class Span(NamedTuple):
         return self[:2] <= other[:2] and other[2:] <= self[2:]
 
 
+class CellPlace(NamedTuple):
+    """A place in a notebook: `number` counts all cells from 1, and `span` is that within the cell."""
+
+    number: int
+    span: Span
+
+
 class Severity(StrEnum):
     """How much a finding matters to a port."""
 
@@ -197,6 +204,13 @@ class Finding:
     """Variables that keep the result of a test for CUDA which moves."""
     ignored: str | None = None
     """The reason given in the comment that ignores it, which may be empty; None when nothing ignores it."""
+    cell: CellPlace | None = None
+    """Where it is among the cells of a notebook, of which `span` is the place in the file; None in other files."""
+
+    @property
+    def place(self) -> Span:
+        """Where it is for a reader: within its cell, or else in the file."""
+        return self.span if self.cell is None else self.cell.span
 
     @property
     def fixable(self) -> bool:

@@ -53,13 +53,14 @@ def test_settings_ignore_rules_for_some_files(tpuport: Command, project: Path) -
 
 def test_json_has_every_part(tpuport: Command, project: Path) -> None:
     (project / "broken.py").write_text("cuda = (\n")
-    (project / "n.ipynb").write_text("{}")
+    (project / "n.ipynb").write_text('{"cuda": 1}')
     done = tpuport("lint", ".", "--json")
     assert done.code == 2
     content = json.loads(done.out)
     assert content["version"] == 1
     assert content["findings"][0] == {
         "file": "train.py",
+        "cell": None,
         "line": 2,
         "column": 6,
         "end_line": 2,
@@ -74,7 +75,9 @@ def test_json_has_every_part(tpuport: Command, project: Path) -> None:
     }
     assert [finding["fixable"] for finding in content["findings"]] == [True, False, True]
     assert content["failures"] == [{"file": "broken.py", "reason": "syntax error, line 1: '(' was never closed"}]
-    assert content["skipped"] == [{"file": "n.ipynb", "reason": "notebooks are not migrated yet"}]
+    assert content["skipped"] == [
+        {"file": "n.ipynb", "reason": "not a notebook of format 4: open it in Jupyter and save it again"}
+    ]
     assert content["summary"] == {"files": 5, "findings": 3, "hidden": 1, "known": 0, "unchanged": 0, "ignored": 0}
 
 

@@ -127,10 +127,9 @@ def test_pipes_are_named_and_not_opened(tmp_path: Path) -> None:
     assert outcomes(discover([tmp_path / "pipe.py"], tmp_path)) == {"pipe.py": (Status.SKIPPED, "not a regular file")}
 
 
-def test_notebooks_and_kernels_are_named(tmp_path: Path) -> None:
-    write(tmp_path, "a.py", "n.ipynb", "k.cu", "k.cuh")
+def test_kernels_are_named(tmp_path: Path) -> None:
+    write(tmp_path, "a.py", "k.cu", "k.cuh")
     found = outcomes(discover([tmp_path], tmp_path))
-    assert found["n.ipynb"] == (Status.SKIPPED, "notebooks are not migrated yet")
     assert "CUDA kernel source" in found["k.cu"][1]
     assert "CUDA kernel source" in found["k.cuh"][1]
 
@@ -163,10 +162,10 @@ def test_missing_paths_are_all_named(tmp_path: Path) -> None:
 def test_no_python_at_all_is_an_error_that_says_what_there_was(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing to read under"):
         discover([tmp_path], tmp_path)
-    write(tmp_path, "n.ipynb")
-    with pytest.raises(UsageError, match=r"1 skipped, such as .*n\.ipynb"):
+    write(tmp_path, "k.cu")
+    with pytest.raises(UsageError, match=r"1 skipped, such as .*k\.cu"):
         discover([tmp_path], tmp_path)
-    assert len(discover([tmp_path / "n.ipynb"], tmp_path)) == 1
+    assert len(discover([tmp_path / "k.cu"], tmp_path)) == 1
 
 
 def test_odd_names_are_only_names(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.xla import LAUNCHES, only_takes
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import InsertAfter, InsertBefore, Replace, Rule, Span
+from tpuport.source.ipython import CELL
 
 INIT = """\
 # torchrun starts one process for each device
@@ -31,6 +32,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
 
 def _why_it_stays(context: Context, call: ast.Call) -> str:
     module = context.module
+    if CELL in module.source:
+        return "a notebook runs in one process: call the function there, or start it from a script with torchrun"
     function, arguments = argument(call, 0, "fn"), argument(call, 1, "args")
     known = ("fn", "args", "nprocs", "join", "daemon", "start_method", "debug_single_process")
     if function is None or not dotted(function) or not only_takes(call, 3, *known):

@@ -21,6 +21,7 @@ PYTHON = "python"
 _BY_SUFFIX = {
     ".py": PYTHON,
     ".pyi": PYTHON,
+    ".ipynb": "notebook",
     ".yaml": "yaml",
     ".yml": "yaml",
     ".json": "json",

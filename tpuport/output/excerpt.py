@@ -22,7 +22,7 @@ class Excerpt(NamedTuple):
 
 def excerpt(finding: Finding) -> Excerpt | None:
     """The finding's line, or None where it is not known."""
-    line, span = finding.line_text, finding.span
+    line, span = finding.line_text, finding.place
     if not line.strip():
         return None
     end = span.end_column if span.end_line == span.line else len(line.rstrip())

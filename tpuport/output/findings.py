@@ -12,6 +12,8 @@ class Record(TypedDict):
     """A finding; lines and columns count from 1, and the end is exclusive."""
 
     file: str
+    cell: int | None
+    """In a notebook, the cell in which lines count: all cells count, from 1. Null for other files."""
     line: int
     column: int
     end_line: int
@@ -36,10 +38,10 @@ class Unread(TypedDict):
 
 
 def line(path: Path, finding: Finding) -> Line:
-    """`path:line:column: CODE message: reason [*]`, with line and column from 1."""
+    """`path:line:column: CODE message: reason [*]`; in a notebook `path:cell N:line:column`."""
     pieces = [
         (str(path), "bold"),
-        (f":{finding.span.line}:{finding.span.column + 1}: ", "dim"),
+        (f":{place(finding)}: ", "dim"),
         (finding.code, SEVERITY[finding.severity]),
         (f" {finding.message}", ""),
     ]
@@ -50,9 +52,26 @@ def line(path: Path, finding: Finding) -> Line:
     return pieces
 
 
+def place(finding: Finding) -> str:
+    """`line:column`, both from 1; in a notebook `cell N:line:column`, within the cell."""
+    at = f"{finding.place.line}:{finding.place.column + 1}"
+    return at if finding.cell is None else f"cell {finding.cell.number}:{at}"
+
+
+def line_of(finding: Finding) -> str:
+    """The line, from 1; in a notebook with its cell."""
+    return f"cell {finding.cell.number}:{finding.place.line}" if finding.cell else str(finding.span.line)
+
+
 def sentence(finding: Finding) -> str:
     """The message, with the reason why there is no fix where there is one."""
     return f"{finding.message}: {finding.reason}" if finding.reason else finding.message
+
+
+def placed_sentence(finding: Finding) -> str:
+    """The sentence for formats that know places of files only: in a notebook it tells the cell."""
+    cell = finding.cell
+    return f"cell {cell.number}, line {cell.span.line}: {sentence(finding)}" if cell else sentence(finding)
 
 
 def unread(report: Report) -> list[Line]:
@@ -68,10 +87,11 @@ def record(path: Path, finding: Finding) -> Record:
     """The JSON form of a finding."""
     return {
         "file": str(path),
-        "line": finding.span.line,
-        "column": finding.span.column + 1,
-        "end_line": finding.span.end_line,
-        "end_column": finding.span.end_column + 1,
+        "cell": finding.cell.number if finding.cell else None,
+        "line": finding.place.line,
+        "column": finding.place.column + 1,
+        "end_line": finding.place.end_line,
+        "end_column": finding.place.end_column + 1,
         "code": finding.code,
         "rule": finding.rule,
         "severity": str(finding.severity),

@@ -5,7 +5,7 @@ from pathlib import Path
 from tpuport.engine import Report
 from tpuport.model import Finding, Severity, Status
 from tpuport.output.ci import relative
-from tpuport.output.findings import sentence
+from tpuport.output.findings import placed_sentence
 from tpuport.output.style import Sheet
 
 _COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -30,7 +30,7 @@ def _command(path: Path, finding: Finding) -> str:
         place |= {"col": span.column + 1, "endColumn": span.end_column + 1}
     place["title"] = f"{finding.code} {finding.rule}"
     where = ",".join(f"{key}={_property(str(value))}" for key, value in place.items())
-    return f"::{_COMMAND[finding.severity]} {where}::{_data(f'{finding.code} {sentence(finding)}')}"
+    return f"::{_COMMAND[finding.severity]} {where}::{_data(f'{finding.code} {placed_sentence(finding)}')}"
 
 
 def _data(text: str) -> str:

@@ -7,7 +7,7 @@ from tpuport.engine import Report
 from tpuport.fingerprint import fingerprints
 from tpuport.model import Severity, Status
 from tpuport.output.ci import relative
-from tpuport.output.findings import sentence
+from tpuport.output.findings import placed_sentence
 from tpuport.output.style import Sheet
 
 _SEVERITY = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO: "info"}
@@ -21,7 +21,7 @@ def render(report: Report, sheet: Sheet) -> None:
         for finding, fingerprint in fingerprints(file, outcome.findings):
             issues.append(
                 _issue(
-                    f"{finding.code}: {sentence(finding)}",
+                    f"{finding.code}: {placed_sentence(finding)}",
                     finding.rule,
                     _SEVERITY[finding.severity],
                     fingerprint,

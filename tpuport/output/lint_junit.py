@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 from tpuport.engine import Report
 from tpuport.model import Outcome, Status
 from tpuport.output.ci import relative
-from tpuport.output.findings import sentence
+from tpuport.output.findings import place, sentence
 from tpuport.output.style import Sheet
 
 _NOT_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
@@ -39,9 +39,10 @@ def _cases(outcome: Outcome) -> Iterator[str]:
     elif not outcome.findings:
         yield _case(file, "file", "")
     for finding in outcome.findings:
-        place = f"{file}:{finding.span.line}:{finding.span.column + 1}"
-        body = f"{place}: {finding.code} {sentence(finding)}\n{finding.line_text.strip()[:300]}"
-        name = f"{finding.code} {finding.rule}, line {finding.span.line}, column {finding.span.column + 1}"
+        at = finding.place
+        body = f"{file}:{place(finding)}: {finding.code} {sentence(finding)}\n{finding.line_text.strip()[:300]}"
+        cell = f"cell {finding.cell.number}, " if finding.cell else ""
+        name = f"{finding.code} {finding.rule}, {cell}line {at.line}, column {at.column + 1}"
         said = _attribute(sentence(finding))
         kind = _attribute(str(finding.severity))
         yield _case(file, name, f"<failure message={said} type={kind}>{_text(body)}</failure>")

@@ -12,7 +12,7 @@ from tpuport.engine import Report
 from tpuport.fingerprint import fingerprints
 from tpuport.model import Finding, Outcome, Rule, Severity, Status
 from tpuport.output.ci import relative
-from tpuport.output.findings import sentence
+from tpuport.output.findings import placed_sentence
 from tpuport.output.style import Sheet
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -71,7 +71,7 @@ def _results(outcome: Outcome, rules: dict[str, int], fixes: dict[Path, Outcome]
         result: dict[str, Any] = {
             "ruleId": finding.code,
             "level": _LEVEL[finding.severity],
-            "message": {"text": sentence(finding)},
+            "message": {"text": placed_sentence(finding)},
             "locations": [_location(file, finding)],
             "partialFingerprints": {"tpuportFinding/v1": fingerprint},
         }

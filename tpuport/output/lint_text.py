@@ -21,6 +21,6 @@ def _finding(path: Path, finding: Finding) -> Iterator[Line]:
     shown = excerpt(finding)
     if shown is None:
         return
-    number = str(finding.span.line)
+    number = str(finding.place.line)
     yield [(f"{number:>5} | ", "dim"), (shown.text, "")]
     yield [(f"{'':>5} | ", "dim"), (" " * shown.column, ""), ("^" * shown.carets, SEVERITY[finding.severity])]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from tpuport.account import Account, Group, account, count
 from tpuport.engine import Report
 from tpuport.model import Effort, Rule, Status
-from tpuport.output.findings import sentence
+from tpuport.output.findings import line_of, sentence
 from tpuport.output.markdown import cell
 from tpuport.output.style import count as counted
 
@@ -53,7 +53,7 @@ def _rewritten(groups: Sequence[Group]) -> Iterator[str]:
 def _left(group: Group) -> Iterator[str]:
     sites = group.sites
     yield from ("", f"### {group.rule.code} {group.rule.name} ({len(sites)})", "", _why(group), "")
-    yield from (f"- `{path}:{finding.span.line}`: {cell(sentence(finding))}" for path, finding in sites[:SITES])
+    yield from (f"- `{path}:{line_of(finding)}`: {cell(sentence(finding))}" for path, finding in sites[:SITES])
     if len(sites) > SITES:
         yield f"- and {len(sites) - SITES} more"
 

@@ -10,6 +10,7 @@ from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.scopes import Kind, Scope
 from tpuport.errors import TpuportError
 from tpuport.model import Edit, Project, Span
+from tpuport.source.ipython import CELL
 
 PLACEHOLDER = re.compile(
     r"\{((?:new )?device\.type|(?:new )?device|autocast_dtype|half_dtype|accelerator_type|device_loader)\}"
@@ -259,6 +260,9 @@ class _Planner:
             first = next(i for i, s in enumerate(function.body) if any(span(s).contains(x) for x in spans))
             return _whole(self.module, function.body[_before_parser(function.body, first)]), False
         body = self.module.tree.body
+        cells = [i for i, s in enumerate(body) if is_cell(s)]
+        if cells:
+            return self._anchor_in_cell(cells, spans)
         direct = [x for x in spans if not self._enclosing(x)]
         first = next(
             (i for i, s in enumerate(body) if any(_whole(self.module, s).contains(x) for x in direct)), len(body)
@@ -273,6 +277,21 @@ class _Planner:
         if imports:
             return _whole(self.module, body[imports[-1]]), True
         return _whole(self.module, body[min(first, stop, len(body) - 1)]), False
+
+    def _anchor_in_cell(self, cells: list[int], spans: list[Span]) -> tuple[Span, bool]:
+        """Of a notebook: in the cell that needs it first, after the imports there or before the statement itself."""
+        body = self.module.tree.body
+        first = next(i for i, s in enumerate(body) if any(_whole(self.module, s).contains(x) for x in spans))
+        start = max(i for i in cells if i < first)
+        imports = [i for i in range(start + 1, first) if _imports(body[i])]
+        at = imports[-1] if imports else first
+        return _whole(self.module, body[at]), bool(imports)
+
+
+def is_cell(statement: ast.stmt) -> bool:
+    """Whether a statement of a module begins a cell of the notebook that it stands for."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == CELL
 
 
 def _inside(node: ast.AST) -> list[ast.expr] | list[ast.stmt]:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 Ignores: TypeAlias = "list[tuple[str, GitIgnoreSpec]]"
 
 NOT_MIGRATED = {
-    ".ipynb": "notebooks are not migrated yet",
     ".cu": "CUDA kernel source: it has to be replaced by PyTorch operators or a Pallas kernel by hand",
     ".cuh": "CUDA kernel source: it has to be replaced by PyTorch operators or a Pallas kernel by hand",
 }

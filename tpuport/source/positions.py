@@ -7,15 +7,24 @@ from difflib import SequenceMatcher
 
 from tpuport.model import Finding, Span
 
-_NAMED_LINE = re.compile(r"(?<=\bline )\d+\b")
+NAMED_LINE = re.compile(r"(?<=\bline )\d+\b")
 
 
 def renumbered(text: str, line: Callable[[int], int]) -> str:
     """A finding's text with each line of its own file that it names as "line 12" put through `line`."""
-    return _NAMED_LINE.sub(lambda match: str(line(int(match[0]))), text)
+    return NAMED_LINE.sub(lambda match: str(line(int(match[0]))), text)
 
 
 def moved(findings: Sequence[Finding], old: str, new: str) -> tuple[Finding, ...]:
+    """`findings` of one file with their places in its new text; see `_moved`, and for notebooks `tpuport.kinds`."""
+    if any(finding.cell for finding in findings):
+        from tpuport.kinds import notebook  # which needs this module
+
+        return notebook.moved(findings, old, new)
+    return _moved(findings, old, new)
+
+
+def _moved(findings: Sequence[Finding], old: str, new: str) -> tuple[Finding, ...]:
     """`findings` of `old` with the lines that they have in `new`, as have those that their texts name.
 
     Columns hold only on lines that did not change.
