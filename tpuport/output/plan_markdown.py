@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tpuport.model import Effort
-from tpuport.output.findings import sentence
+from tpuport.output.findings import line_of, sentence
 from tpuport.output.markdown import cell
 from tpuport.output.plan_text import automatic, places, summary
 from tpuport.output.style import Sheet
@@ -30,7 +30,7 @@ def _lines(plan: Plan) -> Iterator[str]:
                 what = cell(sentence(group.sites[0][1]))
                 path, finding = group.sites[0]
                 rule = f"{group.rule.code} {group.rule.name}"
-                yield f"| {effort} | {rule} | {len(group.sites)} | `{path}:{finding.span.line}` | {what} |"
+                yield f"| {effort} | {rule} | {len(group.sites)} | `{path}:{line_of(finding)}` | {what} |"
     if plan.blockers:
         yield from ("", "## Blockers among what the code depends on", "", "| what | instead | where |", "|---|---|---|")
         for blocker in plan.blockers:

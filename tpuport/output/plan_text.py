@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tpuport.account import Group, Site, count
-from tpuport.output.findings import sentence
+from tpuport.output.findings import line_of, sentence
 from tpuport.output.style import Line, Sheet, write
 from tpuport.output.style import count as counted
 from tpuport.plan import Plan
@@ -87,4 +87,4 @@ def places(sites: tuple[Site, ...]) -> str:
     """The first site, and how many more there are."""
     path, finding = sites[0]
     more = f" and {len(sites) - 1} more" if len(sites) > 1 else ""
-    return f"{path}:{finding.span.line}{more}"
+    return f"{path}:{line_of(finding)}{more}"
