@@ -103,7 +103,7 @@ def test_the_saved_session_gives_the_same_report(training: Profiled) -> None:
 
 def test_the_text_report_is_free_of_the_runtimes_chatter(training: Profiled) -> None:
     shown = tpuport("report", training.session, cwd=training.session)
-    assert "time (emulated)" in shown.out
+    assert "A step (times emulated)" in shown.out
     assert "PrivateUse1" not in shown.out
     assert shown.err == ""
 

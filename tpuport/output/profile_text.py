@@ -169,13 +169,13 @@ def _steps(modes: Modes, programs: Programs) -> RenderableType:
     by_mode = {row.mode: row for row in programs.rows}
     counted = any(row.executions for row in programs.rows)
     basis = _time_basis(modes)
-    table = _figures_table("A step")
+    table = _figures_table(f"A step (times {basis})")
     if counted:
         table.add_column("executions", justify="right", no_wrap=True)
         table.add_column("programs", justify="right", no_wrap=True)
     if any(row.boundary for row in programs.rows):
         table.add_column("boundary", justify="right", no_wrap=True)
-    table.add_column(f"time ({basis})", justify="right", no_wrap=True)
+    table.add_column("time", justify="right", no_wrap=True)
     table.add_column("min – max", justify="right", no_wrap=True)
     table.add_column("steps", justify="right", no_wrap=True)
     for row in modes.rows:
@@ -207,13 +207,13 @@ def _compilation(modes: Modes, programs: Programs) -> RenderableType | None:
     if not compiled and not graphs:
         return None
     basis = _time_basis(modes)
-    table = _figures_table("Compilation, in the whole run")
+    table = _figures_table(f"Compilation, in the whole run (times {basis})")
     if compiled:
         table.add_column("programs", justify="right", no_wrap=True)
-        table.add_column(f"compiler ({basis})", justify="right", no_wrap=True)
+        table.add_column("compiler", justify="right", no_wrap=True)
     if graphs:
         table.add_column("graphs", justify="right", no_wrap=True)
-        table.add_column(f"torch.compile ({basis})", justify="right", no_wrap=True)
+        table.add_column("torch.compile", justify="right", no_wrap=True)
     for row, program in zip(modes.rows, programs.rows, strict=True):
         cells = [_number(program.compiled), _seconds(program.compile_time)] if compiled else []
         cells += [_number(program.graphs), _seconds(program.dynamo_time)] if graphs else []
@@ -222,7 +222,11 @@ def _compilation(modes: Modes, programs: Programs) -> RenderableType | None:
 
 
 def _figures_table(title: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    # As wide as its title, which would be broken otherwise.
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0),
+        min_width=len(title),
+    )  # fmt: skip
     table.add_column("mode", no_wrap=True)
     return table
 

@@ -65,10 +65,11 @@ def cost_by_module(report: Report) -> RenderableType:
 def _module_table(title: str, tables: Sequence[ModuleTable]) -> RenderableType:
     """Modules with all below them, a column a mode; the parts of a step are those of the last mode."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("module", overflow="ellipsis", no_wrap=True)
+    # Where it is narrow, these two give way before any figure does.
+    table.add_column("module", overflow="fold")
     for mode in tables:
         table.add_column(mode.mode.value, justify="right", no_wrap=True)
-    table.add_column(f"of {tables[-1].mode.value}", no_wrap=True)
+    table.add_column(f"of {tables[-1].mode.value}")
     rows = module_rows(tables)
     for name, found in rows[:_SHOWN_MODULES]:
         values = (NONE if row is None else module_amount(row) for row in found)
