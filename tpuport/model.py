@@ -334,6 +334,10 @@ class Facts:
     """Whether the current CUDA device is changed: then `cuda:0` and `cuda` may differ."""
     imported_names: tuple[str, ...] = ()
     """Names of torch.cuda that files of the run import from one another: what they mean there must not change."""
+    device_names: tuple[str, ...] = ()
+    """Names of values that some file hands to where torch takes a device."""
+    backend_names: tuple[str, ...] = ()
+    """Names of values that some file hands to a process group as its backend."""
     uses_torch: bool = False
     """Whether any file speaks of torch: without that, what other files say of GPUs is no business of a port."""
 

@@ -133,5 +133,7 @@ def together(facts: Sequence[Facts]) -> Facts:
         any(fact.defers_cuda for fact in facts),
         any(fact.selects_device for fact in facts),
         tuple(sorted({name for fact in facts for name in fact.imported_names})),
+        tuple(sorted({name for fact in facts for name in fact.device_names})),
+        tuple(sorted({name for fact in facts for name in fact.backend_names})),
         any(fact.uses_torch for fact in facts),
     )

@@ -3,9 +3,10 @@
 import ast
 from collections.abc import Iterator
 
-from tpuport.analysis.devices import CudaDevice, Index, Place, cuda_devices, outer, parameter_of, place, zero_is_current
+from tpuport.analysis.devices import CudaDevice, Index, Place, cuda_devices, outer, place, zero_is_current
 from tpuport.analysis.guards import ACCELERATOR_AVAILABLE, compares_with_cuda
 from tpuport.analysis.module import Module, dotted
+from tpuport.analysis.receivers import receiver
 from tpuport.checks.device_comparison import is_mode, type_of_device
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Replace, Rule, Severity
@@ -61,6 +62,11 @@ def _draft(context: Context, rule: Rule, device: CudaDevice) -> Draft | None:
     if where is Place.TEXT and (library := _foreign_library(module, device.node)):
         reason = f"{library} knows no TPU: what it runs on has to be decided"
         return Draft(rule, device.node, Role.BLOCKS, severity=Severity.WARNING, reason=reason)
+    if (
+        where is Place.UNKNOWN
+        and receiver(module, device.node).rpartition(".")[2] in context.project.facts.device_names
+    ):
+        where = Place.TEXT
     if where is Place.UNKNOWN:
         where = _revealed(context, device) or Place.UNKNOWN
     if where is Place.UNKNOWN:
@@ -137,6 +143,12 @@ def _revealed(context: Context, device: CudaDevice) -> Place | None:
     return None
 
 
+def _reached_elsewhere(context: Context, device: CudaDevice) -> Place | None:
+    """A literal is a device if some file of the run hands a value of its name to where torch takes one."""
+    name = receiver(context.module, device.node).rpartition(".")[2]
+    return Place.TEXT if name in context.project.facts.device_names else None
+
+
 def _is_cpu(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value == "cpu"
 
@@ -149,7 +161,7 @@ def _not_followed(context: Context, rule: Rule, device: CudaDevice) -> Draft | N
     if _is_no_device(module, device.node, parent):
         return None
     message = f"{module.text(device.node)} does not visibly reach a device"
-    if is_mode(_receiver(module, device.node)):
+    if is_mode(_name_of(module, device.node)):
         reason = "it is taken for the name of a mode, not of a device"
         return Draft(rule, device.node, Role.NEUTRAL, severity=Severity.INFO, message=message, reason=reason)
     reason = "where the value goes is not known"
@@ -167,21 +179,11 @@ def _is_no_device(module: Module, node: ast.expr, parent: ast.AST) -> bool:
     return any(dotted(up.value).rpartition(".")[2] == "Literal" for up in annotated)
 
 
-def _receiver(module: Module, node: ast.expr) -> str:
-    """The name that a value is given: a keyword, a parameter, a variable, the other side of a list's test."""
-    value = outer(module, node)
-    parent = module.parents[value]
-    match parent:
-        case ast.keyword(arg=str(name)):
-            return name
-        case ast.arguments():
-            return parameter_of(parent, value)
-        case ast.Assign(targets=[target]):
-            return dotted(target)
-        case ast.Tuple() | ast.List() | ast.Set():
-            test = module.parents[parent]
-            return dotted(test.left) if isinstance(test, ast.Compare) else ""
-    return ""
+def _name_of(module: Module, node: ast.expr) -> str:
+    """The name that a value is given, or that a list which holds it is tested for."""
+    listed = module.parents[outer(module, node)]
+    test = module.parents[listed] if isinstance(listed, ast.Tuple | ast.List | ast.Set) else None
+    return dotted(test.left) if isinstance(test, ast.Compare) else receiver(module, node)
 
 
 def _default(context: Context, device: CudaDevice, where: Place) -> str:

@@ -7,6 +7,7 @@ from tpuport.analysis.branches import OUTPUT_CALLS
 from tpuport.analysis.calls import argument, is_constant, is_unpacked
 from tpuport.analysis.devices import outer, parameter_of
 from tpuport.analysis.module import Module, dotted
+from tpuport.analysis.receivers import receiver
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Replace, Rule, Severity
 
@@ -95,7 +96,8 @@ def _draft(context: Context, rule: Rule, node: ast.Constant) -> Draft:
         return Draft(rule, node, Role.NEUTRAL, reason=reason, severity=Severity.INFO)
     if isinstance(parent, ast.Compare | ast.Subscript):
         return Draft(rule, node, Role.BLOCKS, reason="what the test is for has to be judged by hand")
-    if _names_backend(module, parent, value):
+    name = receiver(module, node).rpartition(".")[2]
+    if _names_backend(module, parent, value) or name in context.project.facts.backend_names:
         return Draft(rule, node, Role.MOVES, (_default(module, value, node),))
     return Draft(rule, node, Role.BLOCKS, reason="where the value goes is not known")
 

@@ -178,11 +178,13 @@ class _Python:
                 said.defers_cuda(raw),
                 selection and said.selects_device(raw),
                 tuple(said.imported_names(raw)),
+                said.device_names(raw),
+                said.backend_names(raw),
                 uses_torch,
             )
             return Look(True, facts)
         text.decode(raw, path)
-        return Look(False, Facts(uses_torch=True)) if uses_torch else None
+        return Look(False, Facts(device_names=said.device_names(raw), uses_torch=True)) if uses_torch else None
 
     def findings(self, source: str, project: Project, rules: Sequence[Rule]) -> list[Finding]:
         """What `rules` find."""

@@ -3,7 +3,7 @@
 import ast
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from tpuport.analysis.own_cuda import has_own_cuda
@@ -36,6 +36,15 @@ _IMPORTED = re.compile(rb"import\b[ \t]*(\([^)]{0,4000}|[^#\n]{0,1000})")
 """What an import names; bounded, so that no file makes the search long."""
 
 _CUDA_NAME = re.compile(rb"\b(?:" + "|".join(CUDA_NAMES).encode() + rb")\b")
+
+_TAKES_DEVICE = (
+    re.compile(rb"to\(\s*([A-Za-z_][\w.]*)\s*[,)]"),
+    re.compile(rb"device\s*[(=]\s*([A-Za-z_][\w.]*)\s*[,)\n]"),
+    re.compile(rb"map_location\s*=\s*([A-Za-z_][\w.]*)"),
+)
+_TAKES_BACKEND = re.compile(
+    rb"init_process_group\s*\((?:[^()]{0,400}?\bbackend\s*=\s*|\s*(?:backend\s*=\s*)?)([A-Za-z_][\w.]*)\s*[,)]"
+)
 
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What `ast.parse` raises for text that is no Python, or too much of it; the file's own outcome says so later."""
@@ -75,6 +84,20 @@ def imported_names(raw: bytes) -> Iterator[str]:
         for node in _walk(raw):
             if isinstance(node, ast.ImportFrom) and (node.level or not (node.module or "").startswith("torch")):
                 yield from (alias.name for alias in node.names if alias.name in CUDA_NAMES)
+
+
+def device_names(raw: bytes) -> tuple[str, ...]:
+    """The last parts of the names that a source file hands to where torch takes a device, sorted."""
+    return _last_parts(found for pattern in _TAKES_DEVICE for found in pattern.findall(raw))
+
+
+def backend_names(raw: bytes) -> tuple[str, ...]:
+    """The last parts of the names that a source file hands to a process group as its backend, sorted."""
+    return _last_parts(_TAKES_BACKEND.findall(raw)) if b"init_process_group" in raw else ()
+
+
+def _last_parts(names: Iterable[bytes]) -> tuple[str, ...]:
+    return tuple(sorted({name.rpartition(b".")[2].decode() for name in names}))
 
 
 def selects_device(raw: bytes) -> bool:
