@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tpuport import catalog, engine, survey
-from tpuport.model import Outcome, Project, Status
+from tpuport import catalog, engine, kinds, survey
+from tpuport.kinds.plain import Plain
+from tpuport.model import Facts, Outcome, Project, Status
 
 TIME_LIMIT = 20.0
 Mutation = Callable[[random.Random, bytes], bytes]
@@ -144,20 +145,26 @@ MUTATIONS: tuple[Mutation, ...] = (
 
 
 def cases(count: int, seed: int) -> Iterator[tuple[str, bytes]]:
-    """`count` texts by the name of what was done to them; the same ones for the same seed."""
+    """`count` texts by the name of what was done to them, a file's; the same ones for the same seed."""
     choice = random.Random(seed)
-    texts = [example.before.encode() for rule in catalog.load(examples=True).rules for example in rule.examples]
+    examples = [example for rule in catalog.load(examples=True).rules for example in rule.examples]
     for number in range(count):
         mutation = MUTATIONS[number % len(MUTATIONS)]
-        raw = choice.choice(texts)
-        yield f"{number}-{mutation.__name__}", mutation(choice, raw)
+        example = choice.choice(examples)
+        yield f"{number}-{mutation.__name__}/{example.file}", mutation(choice, example.before.encode())
 
 
 def settled(name: str, raw: bytes) -> Outcome:
-    """What lint makes of one text: the look at its bytes that each run begins with, then the search for findings."""
-    survey.facts_of(Path(f"{name}.py"), raw)
-    task = engine.Task(catalog.load().rules, Project("2.11"), time_limit=TIME_LIMIT)
-    return engine.settle(Path(f"{name}.py"), task, raw)
+    """What lint makes of one text: the look at its bytes that each run begins with, then the search for findings.
+
+    Files that are no Python are rewritten too, which takes no time.
+    """
+    path = Path(name)
+    survey.facts_of(path, raw)
+    project = Project("2.11", facts=Facts(uses_torch=True))
+    rewrites = isinstance(kinds.handler_of(path), Plain)
+    task = engine.Task(catalog.load().rules, project, fix=rewrites, unsafe=rewrites, time_limit=TIME_LIMIT)
+    return engine.settle(path, task, raw)
 
 
 def fault(outcome: Outcome) -> str:

@@ -17,8 +17,8 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
     for command in document.commands:
         names = [word.text.rpartition("/")[2] for word in command.words if word.text != "sudo"]
         begin = document.text.offset(*command.span[:2])
-        if names and names[0] in _TESTS and _PROGRAM in names:
-            asked = max(asked, _answered_until(document, command))
+        if begin >= asked and names and names[0] in _TESTS and _PROGRAM in names:
+            asked = _answered_until(document, command)
         if not names or names[0] != _PROGRAM:
             continue
         if begin < asked or command.after == "||":

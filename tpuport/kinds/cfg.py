@@ -16,7 +16,7 @@ def read(source: str) -> Document:
     document = Document(KIND, text)
     section = key = ""
     for number, line in enumerate(source.split("\n"), 1):
-        own = re.sub(r"(^|\s+)[#;].*$", "", line).rstrip()
+        own = re.sub(r"(?:^|\s)[#;].*", "", line).rstrip()
         if header := re.fullmatch(r"\[(.+)\]", own):
             section, key = header[1].strip(), ""
             continue

@@ -12,6 +12,9 @@ _OPERATOR = re.compile(r"&&|\|\||;;|\|&|[;&|()\n]")
 _REDIRECTION = re.compile(r"(?:\d*|&)(?:<<<|>>|>&|<&|>\||<>|[<>])&?")
 _HEREDOC = re.compile(r"<<-?[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)['\"]?")
 _CONTINUED = re.compile(r"\\[ \t]*\n(?:[ \t]*#[^\n]*\n|[ \t]*\n)*")
+_DEEPEST = 8
+"""Substitutions inside of substitutions that are followed: nobody writes more, and each is read once for its depth."""
+
 _KEYWORDS = {"if", "then", "else", "elif", "fi", "do", "done", "while", "until", "!", "time", "{", "}"}
 _DECLARES = {"export", "declare", "env", "local", "readonly", "set", "setenv", "ENV"}
 
@@ -29,7 +32,7 @@ def add(document: Document, command: Command) -> None:
     packages.from_command(document, command)
 
 
-def commands(text: Text, begin: int, end: int) -> Iterator[Command]:
+def commands(text: Text, begin: int, end: int, depth: int = 0) -> Iterator[Command]:
     """The commands between two offsets, those inside of substitutions after the one that they are part of."""
     words: list[Word] = []
     inner: list[tuple[int, int]] = []
@@ -44,8 +47,8 @@ def commands(text: Text, begin: int, end: int) -> Iterator[Command]:
         if words:
             span = words[0].span._replace(end_line=words[-1].span.end_line, end_column=words[-1].span.end_column)
             yield Command(tuple(words), span, before, after)
-        for start, stop in inner:
-            yield from (replace(part, before="$(") for part in commands(text, start, stop))
+        for start, stop in inner if depth < _DEEPEST else ():
+            yield from (replace(part, before="$(") for part in commands(text, start, stop, depth + 1))
         words.clear()
         inner.clear()
 

@@ -1,5 +1,6 @@
 """Dockerfiles: base images, and the commands of their instructions."""
 
+import json as json_module
 import re
 
 from tpuport.kinds import commands, json
@@ -63,9 +64,17 @@ def _environment(document: Document, words: tuple[Word, ...]) -> None:
             document.variables.append(Variable(assigned[1], assigned[2], word.span))
 
 
+def _is_list(written: str) -> bool:
+    """Whether it is a list of words as JSON; what only looks like one is read by a shell."""
+    try:
+        return written.lstrip().startswith("[") and isinstance(json_module.loads(written), list)
+    except ValueError:
+        return False
+
+
 def _command(document: Document, begin: int, end: int) -> None:
     text = document.text
-    if not text.source[begin:end].lstrip().startswith("["):
+    if not _is_list(text.source[begin:end]):
         commands.read(document, begin, end)
         return
     words = tuple(Word(entry.text, entry.span) for entry in json.entries(text, begin, end) if entry.is_scalar)

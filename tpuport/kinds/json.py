@@ -19,10 +19,10 @@ def read(source: str) -> Document:
     plain = _PLAIN.sub(_blank, source)
     try:
         json.loads(plain)
-    except RecursionError:
-        raise Unparsed("JSON that is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise Unparsed(f"not JSON as it stands: line {error.lineno}: {error.msg}", error.lineno) from None
+    except ValueError as error:  # numbers of thousands of digits
+        raise Unparsed(f"not JSON as it stands: {error}") from None
     text = Text(plain)
     document = Document(KIND, Text(source))
     document.entries.extend(settings.with_siblings(entries(text, 0, len(source))))

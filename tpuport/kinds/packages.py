@@ -7,8 +7,8 @@ from tpuport.kinds.document import Command, Document, Requirement, Word
 from tpuport.model import Span
 
 _NAME = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(\[[^\]]*\])?\s*")
-_WHEEL = re.compile(r"([A-Za-z0-9_.]+?)-(\d[^-/]*)-[^/]*\.whl$|/([A-Za-z0-9_.-]+?)-(\d[^/]*)\.tar\.gz$")
-_REPOSITORY = re.compile(r"git\+.*/([\w.-]+?)(?:\.git)?(?:@[^#]*)?(?:#.*)?$")
+_WHEEL = re.compile(r"([\w.]{1,100})-(\d[^-]{0,100})-.*\.whl|([\w.-]{1,100}?)-(\d.{0,100})\.tar\.gz")
+_REPOSITORY = re.compile(r"git\+[^#]*/([\w.-]+?)(?:\.git)?(?:@[^#/]*)?(?:#.*)?")
 _EGG = re.compile(r"#egg=([\w.-]+)")
 _SPECIFIER = re.compile(r"(?:(?:===|==|~=|!=|<=|>=|<|>)\s*[\w.*+!-]+\s*,?\s*)*")
 INDEX_OPTIONS = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--index")
@@ -56,8 +56,8 @@ def _tidy(specifier: str) -> str:
 def _by_address(text: str, address: str, span: Span, marker: str, optional: bool) -> Requirement | None:
     address = address.replace("%2B", "+").replace("%2b", "+")
     egg = _EGG.search(address)
-    wheel = _WHEEL.search(address.split("#")[0])
-    repository = _REPOSITORY.match(address)
+    wheel = _WHEEL.fullmatch(address.partition("#")[0].rpartition("/")[2])
+    repository = _REPOSITORY.fullmatch(address)
     name = (
         egg[1] if egg else (wheel[1] or wheel[3]).rpartition("/")[2] if wheel else repository[1] if repository else ""
     )
@@ -198,8 +198,8 @@ def _holds(marker: str) -> bool:
 
 def admits_any(specifier: str, releases: tuple[str, ...], bounds: str = "") -> bool:
     """Whether one of `releases`, or a patch of it within `bounds`, meets the specifier; true for what can't be read."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-    from packaging.version import InvalidVersion, Version
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import Version
 
     try:
         admitted = SpecifierSet(re.sub(r"\+[\w.]+", "", specifier)) & SpecifierSet(bounds)
@@ -207,5 +207,5 @@ def admits_any(specifier: str, releases: tuple[str, ...], bounds: str = "") -> b
         candidates = [*releases, *(f"{release}.{patch}" for release in releases for patch in range(6))]
         near = [str(version) for version in named if f"{version.major}.{version.minor}" in releases]
         return any(admitted.contains(version, prereleases=True) for version in (*candidates, *near))
-    except (InvalidSpecifier, InvalidVersion):
+    except ValueError:  # no specifier, no version, or numbers of thousands of digits
         return True

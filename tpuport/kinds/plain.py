@@ -8,7 +8,7 @@ from pathlib import Path
 from tpuport import catalog, suppress
 from tpuport.errors import TpuportError
 from tpuport.fixes import Rewritten, applicable, whole_chains
-from tpuport.kinds import Look
+from tpuport.kinds import Look, Unparsed
 from tpuport.kinds.document import Document, Text
 from tpuport.model import Facts, Finding, Project, ReplaceText, Rule, Severity
 
@@ -46,7 +46,10 @@ class Plain:
         if not project.facts.uses_torch:
             return []
         everything = {rule.code: rule for rule in (*catalog.load().rules, *rules)}.values()
-        document = self.read(source)
+        try:
+            document = self.read(source)
+        except RecursionError:
+            raise Unparsed("nested too deeply to be read") from None
         own = [rule for rule in everything if rule.check and self.kind in rule.files]
         found = sorted(
             (finding for rule in own for finding in _check(rule)(document, rule)),

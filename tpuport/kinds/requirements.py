@@ -7,7 +7,7 @@ from tpuport.kinds.document import Document, Text
 from tpuport.kinds.plain import Plain
 
 KIND = "requirements"
-_COMMENT = re.compile(r"(^|\s+)#.*$")
+COMMENT = re.compile(r"(?:^|\s)#.*")
 WORDS = (
     *(b"torch", b"cu1", b"cuda", b"nvidia", b"cupy", b"triton", b"xformers", b"flash", b"apex", b"bitsandbytes"),
     *(b"numpy", b"tensorrt", b"deepspeed", b"pynvml", b"-gpu", b"transformer"),
@@ -28,7 +28,7 @@ def read(source: str) -> Document:
             if not source[at:end].endswith("\\") or stop >= len(source):
                 break
         first = source[at:end].split("\n")[0]
-        own = _COMMENT.sub("", first).rstrip(" \\")
+        own = COMMENT.sub("", first).rstrip(" \t\\")
         indent = len(own) - len(own.lstrip())
         if own.strip():
             packages.line(document, own.strip(), text.span(at + indent, at + len(own)))

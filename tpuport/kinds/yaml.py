@@ -22,8 +22,6 @@ def read(source: str) -> Document:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         roots = [root for root in yaml.compose_all(source, Loader=loader) if root is not None]
-    except RecursionError:
-        raise Unparsed("YAML that is nested too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 0
