@@ -6,7 +6,7 @@ import pytest
 
 from tests.profile.command import SCRIPTS, Profiled, make_plan, make_session, profile, tpuport
 from tpuport.errors import TpuportError, UsageError
-from tpuport.profile import launch
+from tpuport.profile import launch, runner
 from tpuport.profile.analyses import analyse
 from tpuport.profile.layout import rank_folder, run_folder
 from tpuport.profile.plan import Device, Mode
@@ -62,9 +62,12 @@ def test_a_rank_that_fails_is_the_failure_of_its_mode(tmp_path: Path) -> None:
     assert Path(run.failure()["place"]["file"]).name == "distributed.py"
 
 
-def test_one_rank_runs_on_the_emulated_tpu_with_what_torch_tpu_needs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", [(), ("--shard",)])
+def test_one_rank_runs_on_the_emulated_tpu_with_what_torch_tpu_needs(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
     options = ("--device", "emulated-tpu", "--mode", "compiled", "--steps", "2", "--warmup", "1", "--nproc", "1")
-    run = profile(tmp_path, "distributed.py", *options)
+    run = profile(tmp_path, "distributed.py", *options, arguments=arguments)
     assert run.result.code == 0, run.result.out
     assert run.row("programs", "compiled")["executions"]["value"] > 0
 
@@ -140,3 +143,52 @@ def test_what_ranks_do_differently_is_named(tmp_path: Path) -> None:
     processes = analyse(load(session)).processes
     assert processes.differences == ("compiled: graphs: 1 in rank 0, 2 in rank 1",)
     assert processes.slowest == ("compiled: rank 1 is the slowest, 2.00× rank 0's time a step",)
+
+
+def test_runs_that_compute_something_else_with_the_same_seed_are_named(tmp_path: Path) -> None:
+    session = tmp_path / "session"
+    losses = {1: (1.0, 0.9, 0.8), 2: (1.0, 0.9, 0.8), 3: (1.0, 0.7, 0.5)}
+    steps = {
+        number: [Step(index, Phase.TIMED, 1.0, 0, (loss,)) for index, loss in enumerate(values)]
+        for number, values in losses.items()
+    }
+    make_session(session, {Mode.EAGER: [*steps[1], Enough()]}, plan=make_plan(device=Device.CPU, repeat=3))
+    header = load(session).header
+    for number in (2, 3):
+        folder = run_folder(session, "eager", number)
+        folder.mkdir(parents=True)
+        writer = RecordWriter(folder / FILE_NAME)
+        for record in (*steps[number], Enough()):
+            writer.write(record)
+        writer.close()
+        header = header.with_run(Mode.EAGER, number, [CLEAN])
+    save(session, header)
+    report = analyse(load(session))
+    assert report.processes.unrepeatable == (
+        "eager: the losses of run 3 leave those of run 1 at step 1, with the same seed",
+    )
+    assert report.modes.rows[0].step_time is not None
+    assert report.modes.rows[0].step_time.steps == 9
+
+
+def test_a_rank_that_its_peer_has_left_is_stopped_at_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "left.py"
+    script.write_text("import os, time\nif os.environ['RANK'] == '0':\n    time.sleep(100)\n")
+    monkeypatch.setattr(runner, "_PEER_GRACE_S", 3.0)
+    plan = make_plan(
+        script=str(script),
+        script_as_given="left.py",
+        directory=str(tmp_path),
+        device=Device.CPU,
+        ranks=2,
+        timeout_s=60.0,
+    )
+    session = tmp_path / "session"
+    session.mkdir()
+    first, second = runner.run_mode(plan, Mode.EAGER, run_folder(session, "eager"), session)
+    assert (first.kind, second.kind) == (ExitKind.PEER_LEFT, ExitKind.EXITED)
+    save(session, SessionHeader(1, "", "", {}, plan).with_run(Mode.EAGER, 1, [first, second]))
+    failure = analyse(load(session)).processes.rows[0].failure
+    assert failure is not None
+    assert failure.what == "another rank had ended, and this one was stopped before its first step"
+    assert (failure.place and failure.place.line) == 3

@@ -234,5 +234,7 @@ def _spread(time: StepTime | None) -> str:
 
 
 def process_remarks(processes: Processes) -> list[str]:
-    """Return what is to be said of the ranks: which differ, and which is slow."""
-    return [f"Ranks differ: {line}" for line in processes.differences] + list(processes.slowest)
+    """Return what is to be said of runs and ranks: which differ, which is slow, and whose the rest of the report is."""
+    differing = [f"Ranks differ: {line}" for line in processes.differences]
+    rest = "Step times are over all runs; all else in the report is of the first run, and of its rank 0."
+    return [*differing, *processes.slowest, *processes.unrepeatable, *([rest] if processes.rows else [])]

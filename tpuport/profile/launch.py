@@ -69,7 +69,7 @@ def _ask_torch_tpu(count: int) -> Mapping[str, str]:
     code = _ASK_TORCH_TPU.replace("COUNT", str(count))
     try:
         asked = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=_ASK_LIMIT_S, check=False
+            [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=_ASK_LIMIT_S, check=False
         )
     except subprocess.TimeoutExpired:
         raise TpuportError(f"torch_tpu did not say its launch environment within {_ASK_LIMIT_S:g} s") from None

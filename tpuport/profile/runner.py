@@ -126,7 +126,7 @@ class _Process:
         """Kill the process group and what it left; `kind` says why, if the process has not ended by itself."""
         if self._exit is not None:
             return
-        if kind is ExitKind.TIMEOUT:
+        if kind in (ExitKind.TIMEOUT, ExitKind.PEER_LEFT):
             _dump_stack(self._process)
         by_itself = self._process.poll() is not None
         _kill_group(self._process.pid)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tpuport.profile.analyses.losses import compare_losses
 from tpuport.profile.analyses.modes import Failure, StepTime, failure, step_time_of
 from tpuport.profile.analyses.programs import count_graphs, counted_step
 from tpuport.profile.plan import Mode
@@ -46,12 +47,14 @@ class Processes:
     """Where ranks of one run did not do the same."""
     slowest: tuple[str, ...]
     """Ranks that take longer for a step than the others."""
+    unrepeatable: tuple[str, ...]
+    """Runs whose losses are not those of the mode's first run, though the seed is the same."""
 
 
 def analyse_processes(session: Session) -> Processes:
     """Return one row for each process, in the order of modes, runs and ranks."""
     if not session.others:
-        return Processes((), (), ())
+        return Processes((), (), (), ())
     order = {run.mode: number for number, run in enumerate(session.runs)}
     runs = sorted((*session.runs, *session.others), key=lambda run: (order.get(run.mode, 0), run.number, run.rank))
     rows = tuple(_row(session, run) for run in runs)
@@ -62,6 +65,7 @@ def analyse_processes(session: Session) -> Processes:
         rows,
         tuple(line for group in ranks.values() for line in _differences(group)),
         tuple(line for group in ranks.values() for line in _slowest(group)),
+        tuple(_unrepeatable(session)),
     )
 
 
@@ -102,6 +106,17 @@ def _slowest(ranks: list[ProcessRow]) -> Iterator[str]:
     if len(timed) > 1 and timed[-1][0] > _SLOWER * timed[0][0]:
         times = timed[-1][0] / timed[0][0]
         yield f"{_name(ranks[0])}: rank {timed[-1][1]} is the slowest, {times:.2f}× rank {timed[0][1]}'s time a step"
+
+
+def _unrepeatable(session: Session) -> Iterator[str]:
+    first = {run.mode: run for run in session.runs}
+    for run in session.others:
+        row = compare_losses(run, first[run.mode]) if not run.rank and run.mode in first else None
+        if row is not None and not row.agrees:
+            yield (
+                f"{run.mode.value}: the losses of run {run.number} leave those of run 1 at step {row.first_difference}, "
+                "with the same seed"
+            )
 
 
 def _name(row: ProcessRow) -> str:
