@@ -175,6 +175,18 @@ def test_a_compiled_mode_whose_models_gave_no_graph_is_a_failure(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    ("name", "advice"),
+    [("median.dim_values", "Write `torch.sort("), ("i0.out", "Write it with others, or compute this on the CPU.")],
+)
+def test_an_operator_without_a_kernel_is_told_with_what_to_use_instead(tmp_path: Path, name: str, advice: str) -> None:
+    text = f"RuntimeError: operator 'aten::{name}' is not implemented for TPU. Please file a feature request"
+    found = row(one(tmp_path, Ended("raised", 1, text, LINE))).failure
+    assert found is not None
+    assert found.hint.startswith(f"A TPU has no kernel for `{name.partition('.')[0]}`. {advice}")
+    assert "missing-kernel" in found.hint
+
+
+@pytest.mark.parametrize(
     ("endings", "measured"),
     [
         ({Mode.EAGER: "finished", Mode.FUSED: "raised"}, True),

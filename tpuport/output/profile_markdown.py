@@ -61,6 +61,8 @@ def render(session: Session, report: Report) -> str:
         _breaks(report),
         _recompiles(report),
         _host_syncs(report),
+        _inputs(report),
+        _on_cpu(report),
         _notes(report),
         _traces(report),
     )
@@ -217,6 +219,24 @@ def _lines(report: Report) -> str:
     )
     title = f"Cost by source line on {table.chip}, {table.mode.value} (estimated)"
     return _folded(title, _table(("share", "line", "source", "part"), rows))
+
+
+def _inputs(report: Report) -> str:
+    waits = [row for row in report.inputs.rows if row.edit]
+    rows = (
+        (str(row.place or NONE), row.mode.value, f"{duration(row.seconds.value)} ({row.seconds.basis.value})",
+         percent(row.share), row.edit)
+        for row in waits
+    )  # fmt: skip
+    header = ("line", "mode", "time a step", "of the step", "what to do")
+    return f"### Waits for input\n\n{_table(header, rows)}" if waits else ""
+
+
+def _on_cpu(report: Report) -> str:
+    found = report.on_cpu.rows
+    rows = ((str(row.place or NONE), f"`{row.operation}`", f"{row.count}", row.plain, row.edit) for row in found)
+    header = ("line", "operation", "times a step", "what happens", "what to do")
+    return f"### Operations on the CPU in a step: {len(found)}\n\n{_table(header, rows)}" if found else ""
 
 
 def _fusion(report: Report) -> str:

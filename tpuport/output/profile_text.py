@@ -25,9 +25,11 @@ from tpuport.output.style import count
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.graph_breaks import GraphBreaks
 from tpuport.profile.analyses.host_syncs import HostSyncs
+from tpuport.profile.analyses.inputs import Inputs
 from tpuport.profile.analyses.losses import Losses
 from tpuport.profile.analyses.modes import ModeRow, Modes, StepTime
 from tpuport.profile.analyses.numbers import Numbers
+from tpuport.profile.analyses.on_cpu import OnCpu
 from tpuport.profile.analyses.processes import Processes
 from tpuport.profile.analyses.programs import ProgramRow, Programs
 from tpuport.profile.analyses.recompiles import Recompiles
@@ -52,6 +54,8 @@ def render(session: Session, report: Report, console: Console) -> None:
         _graph_breaks(report.graph_breaks, report.modes),
         _recompiles(report.recompiles, report.modes),
         _host_syncs(report.host_syncs),
+        _inputs(report.inputs),
+        _on_cpu(report.on_cpu),
         _notes(report),
         _traces(report.traces),
     ]
@@ -346,6 +350,29 @@ def _host_syncs(syncs: HostSyncs) -> RenderableType | None:
         wait = f"  {duration(row.seconds.value)} a step ({row.seconds.basis.value})"
         lines.append(Text.assemble(_where(row.place), f"  {row.count:g}×  ", (row.what, "bold"), wait))
         lines += [*_source(row.source), *_remedy(row.edit, row.rule)]
+    return Group(*lines)
+
+
+def _inputs(inputs: Inputs) -> RenderableType | None:
+    """The waits of the mode in which they take most of a step; what is short is not shown."""
+    rows = [row for row in inputs.rows if row.edit and row.mode is inputs.rows[0].mode]
+    if not rows:
+        return None
+    lines: list[RenderableType] = [Text(f"Waits for input in a step ({rows[0].mode.value})", style="bold")]
+    for row in rows:
+        wait = f"{duration(row.seconds.value)} a step ({row.seconds.basis.value}), {percent(row.share)} of it"
+        lines.append(Text.assemble(_where(row.place), "  ", (wait, "bold")))
+        lines += [*_source(row.source), *_remedy(row.edit, "")]
+    return Group(*lines)
+
+
+def _on_cpu(on_cpu: OnCpu) -> RenderableType | None:
+    if not on_cpu.rows:
+        return None
+    lines: list[RenderableType] = [Text(f"Operations on the CPU in a step: {len(on_cpu.rows)}", style="bold")]
+    for row in on_cpu.rows:
+        lines.append(Text.assemble(_where(row.place), f"  {row.count}×  ", (row.operation, "bold")))
+        lines += [*_source(row.source), _indented(row.plain), *_remedy(row.edit, row.rule)]
     return Group(*lines)
 
 

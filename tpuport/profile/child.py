@@ -106,6 +106,7 @@ def _profile(
     from tpuport.profile.instruments.dynamo import DynamoTrace
     from tpuport.profile.instruments.float32 import float32_throughout
     from tpuport.profile.instruments.host_syncs import HostSyncs
+    from tpuport.profile.instruments.inputs import InputWaits
     from tpuport.profile.instruments.locations import locate_operations
     from tpuport.profile.instruments.locks import wait_before_holding_the_lock
     from tpuport.profile.instruments.losses import Losses
@@ -141,6 +142,8 @@ def _profile(
     trace.install()
     losses = Losses()
     losses.install()
+    inputs = InputWaits(writer, prefixes)
+    inputs.install()
 
     numbers = Numbers(writer, plan.checked_steps, parts=not mode.compiles, watch_draws=plan.float32)
     numbers.install()
@@ -156,6 +159,7 @@ def _profile(
         programs,
         operations,
         HostSyncs(writer, prefixes),
+        inputs,
         Traces(writer, session, plan.device, mode, plan.traced),
         compilations,
         functools.partial(_finish, leave),

@@ -32,6 +32,17 @@ class Phase(StrEnum):
     TIMED = "timed"
 
 
+class CpuReason(StrEnum):
+    """Why an operation on the CPU is told."""
+
+    FALLBACK = "fallback"
+    """The device has no kernel for it, and torch_tpu's fallback to the CPU is on: a private switch, off at first."""
+    FROM_DEVICE = "from-device"
+    """It computes with values that came from the device in the same step."""
+    IN_MODEL = "in-model"
+    """A model computes it, on tensors that are on the CPU."""
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """One line of a Python stack."""
@@ -109,6 +120,31 @@ class Operation:
     """Times that it ran."""
     programs: dict[int, int]
     """Executions of each program, by its index, that one run started."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuOperation:
+    """An operation that ran on the CPU although it is part of the device's work, in the watched step."""
+
+    kind: ClassVar[str] = "cpu-operation"
+    name: str
+    why: CpuReason
+    module: str
+    """As in `Operation`."""
+    frame: Frame | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputWait:
+    """At one line, the script waited for batches of a DataLoader; sums over one step."""
+
+    kind: ClassVar[str] = "input-wait"
+    step: int
+    frame: Frame | None
+    """The user's line."""
+    count: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +329,8 @@ Record = (
     | StepSourceChosen
     | Program
     | Operation
+    | CpuOperation
+    | InputWait
     | HostSync
     | Root
     | TargetMissed

@@ -42,6 +42,7 @@ _FAILED_EXECUTION = re.compile(r"\] ExecutionTask failed: (?P<what>.*(?:\n(?!===
 FOLLOWS_FAILURE = "a required argument is in a failed state"
 """What torch_tpu says of everything that uses the result of an execution that failed."""
 _FATAL_LINE = re.compile(r"^F\d{4} .*? (?P<where>\S+:\d+)\] (?P<what>.*)$", re.MULTILINE)
+_FALLBACK = re.compile(rb"operator 'aten::(\w+)[\w.]*' is not implemented for TPU\. Falling back to CPU")
 _FAULT_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 
 
@@ -94,6 +95,8 @@ class Run:
     stderr_tail: tuple[str, ...] = ()
     failed_execution: str = ""
     """What torch_tpu's runtime logged of the first execution that failed; the script may not have seen it."""
+    fallbacks: tuple[str, ...] = ()
+    """Operations that torch_tpu's runtime logged to have run on the CPU, without their overloads."""
     number: int = 1
     """Which of the mode's runs this is, from 1."""
     rank: int = 0
@@ -203,6 +206,7 @@ def _load_run(folder: Path, header: RunHeader) -> Run:
         number=header.number,
         rank=header.rank,
         fatal=_fatal(log),
+        fallbacks=_fallbacks(log),
     )
 
 
@@ -230,6 +234,10 @@ def _failed_execution(log: bytes) -> str:
 def _fatal(log: bytes) -> str:
     match = _FATAL_LINE.search(log.decode("utf-8", errors="replace"))
     return "" if match is None else f"{match['where']}: {match['what']}"
+
+
+def _fallbacks(log: bytes) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.decode() for name in _FALLBACK.findall(log)))
 
 
 def _tail(log: bytes) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ are not here keep Dynamo's own account, which the report shows in any case.
 
 from dataclasses import dataclass
 
+from tpuport.checks.missing_kernel import INSTEAD
+
 
 @dataclass(frozen=True, slots=True)
 class Advice:
@@ -72,6 +74,13 @@ _BREAKS = {
 }
 
 
+def missing_kernel(operation: str, what_happens: str = "") -> Advice:
+    """Return what to do about an operation of aten that a TPU has no kernel for."""
+    instead = INSTEAD.get(operation)
+    edit = f"Write `{instead}` in its place." if instead else "Write it with others, or compute this on the CPU."
+    return Advice(what_happens, edit, "missing-kernel")
+
+
 def for_break(identifier: str) -> Advice:
     """Return the advice for a kind of graph break; an empty one for a kind without."""
     return _BREAKS.get(identifier, Advice())
@@ -95,6 +104,20 @@ GRADIENTS = Advice(
     "training and evaluation are compiled apart", "Nothing to do, as long as it does not go on changing."
 )
 TYPE = Advice("an input of another type", "Convert inputs to one dtype and device before the model is called.")
+INPUT = Advice(
+    "the step waits for its next batch",
+    "Let workers prepare batches while the device computes: DataLoader(num_workers=…, persistent_workers=True); make "
+    "what they do once in advance where it is the same in every epoch.",
+)
+ON_CPU_FALLBACK = "no kernel for it on a TPU, and the fallback to the CPU is on: it goes to the host and back"
+ON_CPU_FROM_DEVICE = Advice(
+    "computed on the CPU with values that came from the device in the same step",
+    "Compute it on the device, before the values are moved.",
+    "host-sync",
+)
+ON_CPU_IN_MODEL = Advice(
+    "a model computes it on the CPU in every step", "Make it on the device: `device=x.device`, or a buffer made once."
+)
 HOST_READ = Advice(
     "Python reads a tensor's value",
     "Keep it a tensor (sum losses on the device), and read it every so many steps.",

@@ -1,10 +1,12 @@
 """How each mode ended, and how long its steps took."""
 
+import re
 import signal
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from tpuport.profile.analyses.advice import missing_kernel
 from tpuport.profile.figures import Figure, time_basis
 from tpuport.profile.places import Place, Places
 from tpuport.profile.plan import Device, Mode, Plan
@@ -27,6 +29,7 @@ from tpuport.profile.records import (
 from tpuport.profile.runner import ExitKind
 from tpuport.profile.session import FOLLOWS_FAILURE, Run, Session
 
+_MISSING_KERNEL = re.compile(r"operator 'aten::(?P<name>\w+)[\w.]*' is not implemented for TPU")
 _CUDA_ERRORS = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
 _MIGRATE_HINT = "Let it take its device from torch.accelerator: `tpuport migrate` makes that change."
 _OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "Cannot allocate memory", "bad_alloc", "RESOURCE_EXHAUSTED")
@@ -235,6 +238,9 @@ def failure(plan: Plan, run: Run) -> Failure | None:
             hint = _MIGRATE_HINT
         elif _BACKEND_ERROR in ended.error:
             hint = _BACKEND_HINT
+        elif missing := _MISSING_KERNEL.search(ended.error):
+            advice = missing_kernel(missing["name"])
+            hint = f"A TPU has no kernel for `{missing['name']}`. {advice.edit} `tpuport lint` finds it: {advice.rule}."
         elif any(text in ended.error or text in ended.traceback for text in _EMULATION_ERRORS):
             hint = "The emulated TPU cannot run this; a TPU can. Nothing is wrong with the script."
         elif plan.memory_limit is not None and any(text in ended.error for text in _OUT_OF_MEMORY):

@@ -11,10 +11,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
 from tpuport.profile.frames import is_model_file
+from tpuport.profile.instruments.on_cpu import OnCpu
 from tpuport.profile.instruments.programs import Programs
 from tpuport.profile.modules import MODULE_FILE
 from tpuport.profile.phases import BACKWARD_FILE, StepPhase, phase_of
-from tpuport.profile.records import Frame, Operation, RecordWriter
+from tpuport.profile.records import CpuOperation, CpuReason, Frame, Operation, RecordWriter
 
 _Origin = tuple[str, Frame | None]
 """Name of the module, and the line of model code."""
@@ -45,6 +46,8 @@ class Operations(TorchDispatchMode):  # type: ignore[misc]
         self._last_node = 0
         self._is_model_code: dict[types.CodeType, bool] = {}
         self._found: Counter[_Key] = Counter()
+        self._on_cpu = OnCpu()
+        self._cpu_found: Counter[tuple[str, CpuReason, _Origin]] = Counter()
         self._watching = False
 
     def start(self) -> None:
@@ -64,7 +67,10 @@ class Operations(TorchDispatchMode):  # type: ignore[misc]
         self._ended()
         for (name, (module, frame), phase, programs), count in self._found.items():
             self._writer.write(Operation(name, module, frame, phase, count, dict(programs)))
+        for (name, reason, (module, frame)), count in self._cpu_found.items():
+            self._writer.write(CpuOperation(name, reason, module, frame, count))
         self._found.clear()
+        self._cpu_found.clear()
         self._origins.clear()
 
     def __torch_dispatch__(
@@ -86,9 +92,12 @@ class Operations(TorchDispatchMode):  # type: ignore[misc]
         self._programs.take()
         result = func(*args, **(kwargs or {}))
         torch.accelerator.synchronize()
-        if programs := self._programs.take():
-            name = func.overloadpacket._qualified_op_name.partition("::")[2]
+        programs = self._programs.take()
+        name = func.overloadpacket._qualified_op_name.partition("::")[2]
+        if programs:
             self._found[name, (module, line), _phase(stack, node), tuple(programs.items())] += 1
+        if reason := self._on_cpu.reason(func, (args, kwargs or {}), result, bool(module)):
+            self._cpu_found[name, reason, (module, line)] += 1
         return result
 
     def _origin(self, stack: list[types.FrameType]) -> _Origin:

@@ -17,6 +17,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from tpuport.profile.instruments.host_syncs import HostSyncs
+from tpuport.profile.instruments.inputs import InputWaits
 from tpuport.profile.instruments.losses import Losses
 from tpuport.profile.instruments.numbers import Numbers
 from tpuport.profile.instruments.operations import Operations
@@ -44,6 +45,7 @@ class Steps:
         programs: Programs | None,
         operations: Operations | None,
         host_syncs: HostSyncs,
+        inputs: InputWaits,
         traces: Traces,
         compilations: Callable[[], int],
         stop_now: Callable[[], None],
@@ -57,6 +59,7 @@ class Steps:
         self._programs = programs
         self._operations = operations
         self._host_syncs = host_syncs
+        self._inputs = inputs
         self._traces = traces
         self._tracing = False
         self._compilations = compilations
@@ -133,6 +136,7 @@ class Steps:
             self._writer.write(StepSourceChosen(source.value, name))
         self._writer.write(Step(self.done, self._phase, seconds, compiled, self._losses.take(), executions))
         self._numbers.step_ended()
+        self._inputs.step_ended(self.done)
         self.done += 1
         self._phase_steps += 1
         self._advance(compiled)
