@@ -17,6 +17,10 @@ from tpuport.settle import settle
 
 Check = Callable[[Context, Rule], Iterator[Draft]]
 
+PACKAGING = "packaging"
+INSTALLS = "setup("
+"""What a script that installs a package has in it."""
+
 AVAILABILITY = "cuda-availability"
 COMPARISON = "device-comparison"
 NAMESPACE = "cuda-namespace"
@@ -35,8 +39,23 @@ def _check(rule: Rule) -> Check:
 def _drafts(context: Context, rules: Sequence[Rule]) -> Iterator[Draft]:
     yield from Table(rules).drafts(context)
     for rule in rules:
-        if rule.check:
+        if rule.check and rule.area != PACKAGING:
             yield from _check(rule)(context, rule)
+    if INSTALLS in context.module.source:
+        yield from _packaging(context, [rule for rule in rules if rule.area == PACKAGING])
+
+
+def _packaging(context: Context, rules: Sequence[Rule]) -> Iterator[Draft]:
+    """What the rules about packages say of a setup.py, which they read as they do every file that names some."""
+    from tpuport.analysis import setup_script
+    from tpuport.kinds.plain import check_of
+
+    document, nodes = setup_script.read(context.module)
+    for rule in rules:
+        for told in check_of(rule)(document, rule):
+            node = nodes[told.span]
+            severity = told.severity
+            yield Draft(rule, node, Role.NEUTRAL, message=told.message, reason=told.reason, severity=severity)
 
 
 def _unclaimed(context: Context, drafts: Sequence[Draft], rule: Rule, root: str) -> Iterator[Draft]:

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from answers import PROJECT, RULES, findings, found
 
 from tpuport import kinds
@@ -260,4 +261,14 @@ def test_annotations_stand_above_the_statement() -> None:
     assert once.startswith("# TODO(tpuport): TP554 on a TPU host run ")
     assert once.endswith(text)
     assert handler.annotate(once, handler.findings(once, PROJECT, RULES)) == once
+    for text in (
+        "run: >\n  torchrun\n  x.py\nb: 1\n",
+        "jobs:\n  - run: |\n      a\n      torchrun x.py\n    env: {}\n",
+        'command: "a &&\n  torchrun x.py"\n',
+    ):
+        annotated = kinds.handler("yaml").annotate(text, findings("x.yaml", text))
+        assert annotated != text
+        assert yaml.safe_load(annotated) == yaml.safe_load(text)
+    text = 'echo "\n$(torchrun x.py)\n"\n'
+    assert kinds.handler("shell").annotate(text, findings("x.sh", text)).endswith(text)
     assert kinds.handler("json").annotate(DEEPSPEED, findings("x.json", DEEPSPEED)) == DEEPSPEED

@@ -5,7 +5,7 @@ from answers import RULES, findings, found
 
 from tpuport import kinds
 from tpuport.kinds import packages
-from tpuport.model import Project, Span
+from tpuport.model import Project, Severity, Span
 
 PYPROJECT = """\
 [project]
@@ -81,6 +81,31 @@ install_requires =
 gpu =
     xformers
 """
+
+
+SETUP = """\
+import setuptools
+
+base = [
+    "torch==1.7.1",  # old
+    "numpy<2",
+]
+extras = {"gpu": ["xformers"], "dev": ["pytest"]}
+setuptools.setup(
+    name="triton",
+    python_requires=">=3.6,<3.9",
+    install_requires=base,
+    extras_require=extras,
+    keywords="apex",
+)
+print("flash-attn")
+"""
+
+
+def test_a_setup_script_is_read_and_not_run() -> None:
+    assert found("setup.py", SETUP) == ["TP512:4", "TP515:5", "TP513:10"]
+    assert [f.code for f in findings("setup.py", SETUP) if f.severity is Severity.INFO] == ["TP514"]
+    assert found("tool.py", "def setup(**kw): ...\nsetup(install_requires=['torch==1.7'])\n") == []
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from tpuport.kinds.document import Document, Entry, found
-from tpuport.model import Finding, Rule, Severity
+from tpuport.model import Finding, ReplaceText, Rule, Severity
 
 _TAILS = "run|training|mode|enabled|full_eval|precision"
 _SWITCH = re.compile(rf"(.*[_-])?(fp16|float16|half)([_-]({_TAILS}))?", re.IGNORECASE)
@@ -12,6 +12,8 @@ _KEY = re.compile(r"(.*[_-])?(precision|dtype|data_type)", re.IGNORECASE)
 _FLOAT16 = ("fp16", "float16", "half", "16-mixed", "16-true", "torch.float16")
 _TRAINER = {"accelerator", "devices", "gpus", "max_epochs", "max_steps", "strategy", "num_nodes", "gradient_clip_val"}
 """Keys of a trainer of Lightning, beside which a precision of 16 is float16."""
+_ACCELERATE = {"compute_environment", "distributed_type"}
+"""Keys of what `accelerate config` writes."""
 
 
 def check(document: Document, rule: Rule) -> Iterator[Finding]:
@@ -22,7 +24,19 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
                 Severity.INFO if entry.key in ("torch_dtype", "dtype") and "architectures" in entry.siblings else None
             )
             named = ".".join(entry.path[-2:]) if entry.key == "enabled" else entry.key
-            yield found(rule, entry.span, f"`{named}` chooses float16", severity=severity)
+            raw = document.text.at(entry.span)
+            new = _bfloat16(entry)
+            edits = (ReplaceText(entry.span, raw.replace(entry.text, new)),) if new else ()
+            yield found(rule, entry.span, f"`{named}` chooses float16", "", edits, severity=severity)
+
+
+def _bfloat16(entry: Entry) -> str:
+    """What to write for bfloat16, where the value or the keys beside it tell who reads it: Lightning, or Accelerate."""
+    if entry.key == "precision" and entry.text in ("16-mixed", "16-true"):
+        return f"bf{entry.text}"
+    if entry.key == "mixed_precision" and entry.text == "fp16" and entry.siblings >= _ACCELERATE:
+        return "bf16"
+    return ""
 
 
 def _is_float16(entry: Entry) -> bool:

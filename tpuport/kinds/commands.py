@@ -28,6 +28,8 @@ def read(document: Document, begin: int, end: int, *, in_script: bool = False) -
 def add(document: Document, command: Command) -> None:
     """Add one command, and what it installs and sets."""
     document.commands.append(command)
+    if command.span.line < command.span.end_line:
+        document.blocks.append((command.span.line, command.span.end_line))
     document.variables.extend(_variables(command))
     packages.from_command(document, command)
 

@@ -133,6 +133,8 @@ class Document:
     commands: list[Command] = field(default_factory=list)
     directives: list[Word] = field(default_factory=list)
     """Words of comments that a job scheduler reads."""
+    blocks: list[tuple[int, int]] = field(default_factory=list)
+    """First and last line of each piece in which no line of its own may be put: words and texts over several lines."""
     images: list[Image] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
 

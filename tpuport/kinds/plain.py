@@ -52,7 +52,7 @@ class Plain:
             raise Unparsed("nested too deeply to be read") from None
         own = [rule for rule in everything if rule.check and self.kind in rule.files]
         found = sorted(
-            (finding for rule in own for finding in _check(rule)(document, rule)),
+            (finding for rule in own for finding in check_of(rule)(document, rule)),
             key=lambda item: (item.span, item.code),
         )
         if self.comments and suppress.may_apply(source):
@@ -89,12 +89,14 @@ class Plain:
 
     def annotate(self, source: str, findings: Iterable[Finding]) -> str:
         """The text with a comment above each statement that needs a person; as it is, where there are no comments."""
+        left = [finding for finding in findings if finding.severity is not Severity.INFO and not finding.fixable]
+        if not left or not self.comments:
+            return source
         lines = source.split("\n")
         wanted: dict[int, list[str]] = {}
-        for finding in findings if self.comments else ():
-            if finding.severity is Severity.INFO or finding.fixable:
-                continue
-            line = next(first for first, last in statements(source) if first <= finding.span.line <= last)
+        pieces = [*self.read(source).blocks, *statements(source)]
+        for finding in left:
+            line = min(first for first, last in pieces if first <= finding.span.line <= last)
             comment = f"# {MARK}{finding.code} {finding.reason or finding.message}"
             if comment not in wanted.setdefault(line, []) and not _has_comment(lines, line, finding.code):
                 wanted[line].append(comment)
@@ -113,7 +115,8 @@ def _has_comment(lines: list[str], line: int, code: str) -> bool:
     return False
 
 
-def _check(rule: Rule) -> Check:
+def check_of(rule: Rule) -> Check:
+    """The behaviour of a rule for such files."""
     function: Check = import_module(f"tpuport.checks.{rule.check}").check
     return function
 

@@ -50,6 +50,7 @@ CANDIDATE = (
     b"pynvml",
     b"cupy",
     b"amp_C",
+    b"install_requires",
     b"accelerate",
     b"TrainingArguments",
     b"device_map",

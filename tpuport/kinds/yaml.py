@@ -63,6 +63,8 @@ def _commands(document: Document) -> None:
     """Read what the values of such keys say: text is a script, a list is one command or several."""
     lists: dict[tuple[int, tuple[str, ...], int], list[Word]] = {}
     for entry in document.entries:
+        if entry.is_scalar and entry.span.line < entry.span.end_line:
+            document.blocks.append((entry.key_span.line, entry.span.end_line - (entry.span.end_column == 0)))
         if not entry.is_scalar or entry.key not in _SCRIPTS:
             continue
         begin = document.text.offset(entry.span.line, entry.span.column)
