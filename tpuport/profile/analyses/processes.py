@@ -113,10 +113,8 @@ def _unrepeatable(session: Session) -> Iterator[str]:
     for run in session.others:
         row = compare_losses(run, first[run.mode]) if not run.rank and run.mode in first else None
         if row is not None and not row.agrees:
-            yield (
-                f"{run.mode.value}: the losses of run {run.number} leave those of run 1 at step {row.first_difference}, "
-                "with the same seed"
-            )
+            left = f"the losses of run {run.number} leave those of run 1 at step {row.first_difference}"
+            yield f"{run.mode.value}: {left}, with the same seed"
 
 
 def _name(row: ProcessRow) -> str:
