@@ -246,3 +246,86 @@ def test_other_lines_keep_their_bytes(
     start, end = read.cells[number - 1].source.start, read.cells[number - 1].source.end
     assert after.startswith(text[:start])
     assert after.endswith(text[end:])
+
+
+MARIMO = """\
+import marimo
+
+app = marimo.App()
+
+
+@app.cell
+def _():
+    import torch
+    from torch import nn
+
+    return nn, torch
+
+
+@app.cell
+def _(nn, torch):
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = nn.Linear(4, 2).cuda()
+    return device, model
+
+
+@app.cell(hide_code=True)
+def _(model, torch):
+    x = torch.ones(3, 4).cuda()
+    torch.cuda.synchronize()
+    print(model(x).shape)
+    return (x,)
+
+
+if __name__ == "__main__":
+    app.run()
+"""
+
+
+def migrated_python(source: str) -> str:
+    python = kinds.handler(kinds.PYTHON)
+    text = python.rewrite(source, NEWEST, RULES, unsafe=False, line_length=120).text
+    assert python.rewrite(text, NEWEST, RULES, unsafe=False, line_length=120).text == text
+    return text
+
+
+def test_a_cell_of_marimo_has_a_device_of_its_own() -> None:
+    """Cells see one another's names, but nothing of the module around them; `_` keeps a name to its cell."""
+    text = migrated_python(MARIMO)
+    assert "cuda" not in text
+    cells = text.split("@app.cell")
+    assert [cell.count("_device = torch.accelerator") for cell in cells] == [0, 0, 1, 1]
+    assert "nn.Linear(4, 2).to(_device)" in cells[2]
+    assert "torch.ones(3, 4).to(_device)" in cells[3]
+    assert "torch.accelerator.synchronize()" in cells[3]
+
+
+def test_parameters_of_other_functions_stay_unknown() -> None:
+    source = "def f(torch):\n    torch.cuda.synchronize()\n"
+    assert migrated_python(source) == source
+    assert migrated_python("import marimo\n\n\n" + source) == "import marimo\n\n\n" + source
+
+
+PERCENT = """\
+# %% [markdown]
+# # Train with `.cuda()`
+
+# %%
+# !pip install torch
+import torch
+
+# %% tags=["model"]
+model = torch.nn.Linear(4, 2).cuda()
+
+# %%
+model(torch.ones(1, 4).cuda())
+"""
+
+
+def test_a_percent_script_keeps_its_cells() -> None:
+    lines = migrated_python(PERCENT).splitlines()
+    assert [line for line in lines if line.startswith("#")] == [
+        line for line in PERCENT.splitlines() if line.startswith("#")
+    ]
+    assert lines[-1] == "model(torch.ones(1, 4).to(device))"
+    assert lines.index('# %% tags=["model"]') > next(n for n, line in enumerate(lines) if line.startswith("device ="))

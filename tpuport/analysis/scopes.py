@@ -98,6 +98,7 @@ class ScopeBuilder:
         self.order: list[ast.AST] = []
         self.own: dict[ast.AST, Scope] = {tree: self.module}
         self._scope = self.module
+        self._has_cells = _imports_marimo(tree)
         self.visit(tree)
 
     def visit(self, node: ast.AST) -> None:
@@ -142,10 +143,18 @@ class ScopeBuilder:
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._scope.bind(node.name, Binding(Kind.DEFINITION, node))
         self._children(node.decorator_list, node)
+        if self._has_cells and is_marimo_cell(node):
+            self._cell(node)
+            return
         self._parameters(node, node.args)
         if node.returns is not None:
             self._child(node.returns, node)
         self._inside(node, node.body)
+
+    def _cell(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        """A cell of marimo: its names are those of all cells, and its parameters say which of others' it uses."""
+        self._child(node.args, node)
+        self._children(node.body, node)
 
     def _parameters(self, node: ast.AST, arguments: ast.arguments) -> None:
         self.parents[arguments] = node
@@ -311,6 +320,24 @@ class ScopeBuilder:
                 scope = scope.parent
             if scope is not None:
                 self._scope.elsewhere[name] = scope
+
+
+def _imports_marimo(tree: ast.Module) -> bool:
+    return any(isinstance(s, ast.Import) and any(alias.name == "marimo" for alias in s.names) for s in tree.body)
+
+
+def is_marimo_cell(node: ast.AST) -> bool:
+    """Whether a function is a cell of a marimo notebook, by its decorator: `@app.cell`, with arguments or without."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    marks = [mark.func if isinstance(mark, ast.Call) else mark for mark in node.decorator_list]
+    return any(
+        isinstance(mark, ast.Attribute)
+        and mark.attr == "cell"
+        and isinstance(mark.value, ast.Name)
+        and mark.value.id == "app"
+        for mark in marks
+    )
 
 
 _VISITORS: dict[type[ast.AST], Callable[[ScopeBuilder, Any], None]] = {}

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from tpuport.analysis.devices import default_device_kind, zero_is_current
 from tpuport.analysis.module import Module, dotted
-from tpuport.analysis.scopes import Kind, Scope
+from tpuport.analysis.scopes import Kind, Scope, is_marimo_cell
 from tpuport.errors import TpuportError
 from tpuport.model import Edit, Project, Span
 from tpuport.source.ipython import CELL
@@ -205,7 +205,8 @@ class _Planner:
             functions = self._enclosing(span)
             groups.setdefault(functions[0] if functions else None, []).append((span, placeholder))
         at_import = len(groups) > 1 and not self.project.facts.defers_cuda and self._torch_is_there()
-        if groups and (at_import or VARIABLES[variable].definition):
+        in_cells = any(function is not None and is_marimo_cell(function) for function in groups)
+        if groups and not in_cells and (at_import or VARIABLES[variable].definition):
             groups = {None: unserved}
         for function, members in groups.items():
             self._hoist(variable, function, members)
@@ -232,7 +233,8 @@ class _Planner:
         )
 
     def _free_name(self, variable: str, function: Function | None, spans: list[Span]) -> str:
-        for name in VARIABLES[variable].names:
+        own = "_" if function is not None and is_marimo_cell(function) else ""  # of one cell alone, so marimo says
+        for name in (own + name for name in VARIABLES[variable].names):
             taken = name in self._unbound or any(self._scope(span).lookup(name) for span in spans)
             if function is None:
                 taken = taken or name in self.module.scope.bindings
