@@ -120,7 +120,7 @@ def test_steps_of_an_optimizer_on_rounding_are_not_called_different(tmp_path: Pa
     (row, *_) = analysed(tmp_path, reference, {Mode.EAGER: run}).rows
     assert row.verdict is Verdict.INCOMPARABLE
     assert row.forward is not None
-    assert "by then its weights differ" in row.forward.meaning
+    assert "by then weights differ" in row.forward.meaning
 
 
 def test_the_tolerance_is_that_of_the_least_precise_type(tmp_path: Path) -> None:

@@ -11,9 +11,12 @@ TENSOR_TOLERANCES = {
 }
 """Relative difference from which two tensors are another computation's, by the least precise type that was computed in.
 
-A difference is taken relative to the number or to the root mean square of its tensor, whichever is larger. Rounding
-grows with the depth of a model: these leave room for some dozens of layers.
+A difference is taken relative to the number or to the root mean square of its tensor, whichever is larger, and it is
+the root mean square of the differences that counts. Rounding grows with the depth of a model: these leave room for some
+dozens of layers.
 """
+_OUTLIER = 5
+"""Times the tolerance by which a single number may be off: rounding turns the sign of some that are near zero."""
 LOSS_TOLERANCES = {
     "float64": 1e-6,
     "float32": 1e-3,
@@ -83,10 +86,12 @@ def compare(expected: Digest, actual: Digest, tolerance: float, floor: float = 0
     scale = max(expected.magnitude, floor)
     for ours, theirs, is_sum in ((expected.sample, actual.sample, False), (expected.sums, actual.sums, True)):
         numbered = enumerate(zip(ours, theirs, strict=True))
-        deviations = (_deviation(wanted, found, scale, position) for position, (wanted, found) in numbered)
-        worst = max(deviations, key=lambda item: item[0], default=None)
-        if worst is not None and worst[0] > tolerance:
-            relative, position, wanted, found = worst
+        deviations = [_deviation(wanted, found, scale, position) for position, (wanted, found) in numbered]
+        if not deviations:
+            continue
+        relative, position, wanted, found = max(deviations, key=lambda item: item[0])
+        spread = math.sqrt(sum(item[0] ** 2 for item in deviations) / len(deviations))
+        if relative > _OUTLIER * tolerance or spread > tolerance:
             where = _block_range(expected, position) if is_sum else _index(expected, position)
             return Deviation(where, wanted, found, _absolute(wanted, found), relative)
     if expected.not_finite != actual.not_finite:

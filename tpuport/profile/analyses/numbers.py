@@ -14,9 +14,8 @@ from tpuport.profile.records import Precision, TensorSeen
 from tpuport.profile.session import Run, Session
 
 _Key = tuple[int, str, str, str, int]
-_FLOORS = {"gradient": 0.05}
-_FLOOR = 1e-3
-"""Share of the median magnitude in its step below which a tensor counts as rounding of what should be zero."""
+_VANISHING = 1e-4
+"""Share of the median magnitude below which a gradient computed in float32 should be zero."""
 
 
 class Verdict(StrEnum):
@@ -114,7 +113,7 @@ def _row(run: Run, reference: Run, name: str) -> NumbersRow:
     deviations: dict[_Key, Deviation] = {}
     for key, ours in wanted.items():
         if theirs := found.get(key):
-            floor = _FLOORS.get(ours.what, _FLOOR) * magnitudes.get((ours.step, ours.what), 0.0)
+            floor = _floor(ours, magnitudes.get((ours.step, ours.what), 0.0), tolerance)
             if deviation := compare(ours.digest, theirs.digest, tolerance, floor):
                 deviations[key] = deviation
     forward = backward = None
@@ -136,6 +135,17 @@ def _row(run: Run, reference: Run, name: str) -> NumbersRow:
         forward=forward,
         backward=backward,
     )
+
+
+def _floor(seen: TensorSeen, median: float, tolerance: float) -> float:
+    """Return the magnitude below which a tensor may be rounding of what should be zero; `median` is that of its kind.
+
+    Gradients often should be: that of a bias before a normalization is one, and it sums up many roundings.
+    """
+    if seen.what != "gradient":
+        return tolerance * median
+    vanishes = seen.digest.magnitude < _VANISHING * median
+    return median * (100 * tolerance if vanishes else max(0.05, 10 * tolerance))
 
 
 def _by_key(run: Run) -> dict[_Key, TensorSeen]:
@@ -167,20 +177,13 @@ def _difference(
         comparable, meaning = after.comparable, f"after the difference in {after.module}, which may be its cause"
     elif seen.drawn or seen.what == "weight":
         comparable = False
-    elif seen.step and _weights_deviate(seen, deviations):
+    elif seen.step and any(step == seen.step and what == "weight" for step, what, *_ in deviations):
         comparable = False
         meaning = (
-            "by then its weights differ, although the gradients agreed: an optimizer that divides by the size of the "
+            "by then weights differ, although the gradients agreed: an optimizer that divides by the size of the "
             "gradients makes whole steps of what is rounding only; nothing after it can be compared"
         )
     return Difference(seen.step, seen.what, seen.module, seen.name, deviation, meaning, comparable)
-
-
-def _weights_deviate(seen: TensorSeen, deviations: dict[_Key, Deviation]) -> bool:
-    return any(
-        step == seen.step and what == "weight" and f"{module}.".startswith(f"{seen.module}.")
-        for step, what, module, _, _ in deviations
-    )
 
 
 def _meaning(seen: TensorSeen, run: Run) -> str:
