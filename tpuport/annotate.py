@@ -25,7 +25,7 @@ def annotate(source: str, findings: Iterable[Finding]) -> str:
             continue
         line = next((starts[at] for at in range(finding.span.line, 0, -1) if at in starts), finding.span.line)
         text = f"{MARK}{finding.code} {finding.reason or finding.message}"
-        if text not in wanted.setdefault(line, []) and not _has_comment(lines, line, finding.code):
+        if text not in wanted.setdefault(line, []) and not has_comment(lines, line, finding.code):
             wanted[line].append(text)
     places = sorted(line for line, texts in wanted.items() for _ in texts)
     for line in sorted(wanted, reverse=True):
@@ -50,7 +50,8 @@ def _starts(tree: ast.Module, lines: list[str]) -> Iterator[tuple[int, int]]:
                 yield from ((line, first) for line in range(first, (node.end_lineno or first) + 1))
 
 
-def _has_comment(lines: list[str], line: int, code: str) -> bool:
+def has_comment(lines: list[str], line: int, code: str) -> bool:
+    """Whether a comment of ours about that rule stands above the line."""
     above = line - 1
     while above and lines[above - 1].lstrip().startswith("#"):
         if f"{MARK}{code} " in lines[above - 1]:

@@ -237,6 +237,24 @@ def test_a_call_of_nvidia_smi_behaves_as_before_where_there_is_one(tmp_path: Pat
     assert (ran.stdout, ran.returncode) == (("a card\n", 3) if there else ("on\n", 0))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cmds=(\n  nvidia-smi\n  ls\n)\n",
+        "if\n  nvidia-smi\nthen\n  torchrun x.py\nfi\n",
+        "#!/bin/csh\nnvidia-smi\n",
+        "nvidia-smi > cards.txt\n",
+        "a | \\\n  nvidia-smi\n",
+        'echo "\nnvidia-smi\n"\n',
+        "cat <<-EOF\n\tnvidia-smi\n\tEOF\n",
+        "f() { nvidia-smi; }\n",
+    ],
+)
+def test_a_call_that_is_no_statement_of_its_own_stays(text: str) -> None:
+    done = kinds.handler("shell").rewrite(text, PROJECT, RULES, unsafe=True, line_length=None)
+    assert done.text == text
+
+
 def test_comments_ignore_findings_in_every_syntax() -> None:
     texts = {
         "x.yaml": "device: cuda  # tpuport: ignore[TP560] GPUs\n# tpuport: ignore[TP561] so\nbackend: nccl\n",

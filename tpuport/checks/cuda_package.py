@@ -19,6 +19,7 @@ _PACKAGES = (
     (r"flash-attn|flash-attention", "flash_attn"),
     (r"xformers", "xformers"),
     (r"apex|nvidia-apex", "apex"),
+    (r"deepspeed", "deepspeed"),
     (r"bitsandbytes(-.*)?", "bitsandbytes"),
     (r"transformer-engine(-.*)?", "transformer_engine"),
     (r"triton(-nightly)?|pytorch-triton", "triton"),

@@ -10,6 +10,9 @@ _PROGRAM = "nvidia-smi"
 _TESTS = ("command", "which", "type", "hash")
 _READ = "count devices with `python -c 'import torch; print(torch.accelerator.device_count())'`; `tpu-info` shows TPUs"
 
+_CONDITION = re.compile(r"\b(?:if|elif|while|until)\s*\Z")
+"""What makes the command that follows a condition."""
+
 
 def check(document: Document, rule: Rule) -> Iterator[Finding]:
     """A finding for every call; information only, where the script asks for the program first or goes on without it."""
@@ -55,4 +58,5 @@ def _stands_alone(document: Document, command: Command) -> bool:
     line = document.text.source.split("\n")[command.span.line - 1]
     rest = line[command.span.end_column :].strip()
     alone = not line[: command.span.column].strip() and (not rest or rest.startswith("#"))
-    return alone and command.span.line == command.span.end_line
+    begin = document.text.offset(command.span.line, 0)
+    return alone and command.span.line == command.span.end_line and not _CONDITION.search(document.text.source[:begin])

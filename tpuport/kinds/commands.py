@@ -119,6 +119,10 @@ def _word(source: str, at: int, end: int) -> tuple[str, int, list[tuple[int, int
         elif character in "'\"":
             quote = character
             at += 1
+        elif character == "(" and value and value[-1] == "=":  # an array: its items are no commands
+            stop = _closing(source, at + 1, end)
+            value.append(source[at : stop + 1])
+            at = stop + 1
         elif character in " \t\r\n;&|()<>":
             break
         else:

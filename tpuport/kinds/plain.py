@@ -6,13 +6,12 @@ from importlib import import_module
 from pathlib import Path
 
 from tpuport import catalog, suppress
+from tpuport.annotate import MARK, has_comment
 from tpuport.errors import TpuportError
 from tpuport.fixes import Rewritten, applicable, whole_chains
 from tpuport.kinds import Look, Unparsed
 from tpuport.kinds.document import Document, Text
 from tpuport.model import Facts, Finding, Project, ReplaceText, Rule, Severity
-
-MARK = "TODO(tpuport): "
 
 ROUNDS = 4
 """How often the rewritten text is matched again."""
@@ -98,21 +97,12 @@ class Plain:
         for finding in left:
             line = min(first for first, last in pieces if first <= finding.span.line <= last)
             comment = f"# {MARK}{finding.code} {finding.reason or finding.message}"
-            if comment not in wanted.setdefault(line, []) and not _has_comment(lines, line, finding.code):
+            if comment not in wanted.setdefault(line, []) and not has_comment(lines, line, finding.code):
                 wanted[line].append(comment)
         for line in sorted(wanted, reverse=True):
             indent = lines[line - 1][: len(lines[line - 1]) - len(lines[line - 1].lstrip())]
             lines[line - 1 : line - 1] = [indent + comment for comment in wanted[line]]
         return "\n".join(lines)
-
-
-def _has_comment(lines: list[str], line: int, code: str) -> bool:
-    above = line - 1
-    while above and lines[above - 1].lstrip().startswith("#"):
-        if f"{MARK}{code} " in lines[above - 1]:
-            return True
-        above -= 1
-    return False
 
 
 def check_of(rule: Rule) -> Check:
