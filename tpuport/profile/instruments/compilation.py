@@ -119,7 +119,8 @@ class ModelCalls:
         @functools.wraps(self._module_call)
         def outermost_call(module: torch.nn.Module, /, *arguments: Any, **keywords: Any) -> Any:
             if torch.compiler.is_compiling() or not self._watched(module):
-                return self._module_call(module, *arguments, **keywords)
+                # A checkpointed module runs again on autograd's thread: its parts keep their names there.
+                return self._inner_call(module, *arguments, **keywords)
             if module not in self._seen:
                 self._seen.add(module)
                 if (owner := _forward_under_way(sys._getframe(1))) is not None:
