@@ -170,3 +170,12 @@ def test_comments_in_a_launch_hold_it_with_the_reason() -> None:
     [launch] = [finding for finding in findings(source, NEWEST, RULES) if finding.rule == "xla-launch"]
     assert "comment" in launch.reason
     assert rewrite(source, NEWEST, RULES).text == source
+
+
+@pytest.mark.parametrize(("seed", "moves"), [("", False), ("torch.manual_seed(1)\n", True)])
+def test_forked_processes_are_seeded_alike_or_stay(seed: str, moves: bool) -> None:
+    source = (
+        f"import torch\nimport torch_xla\n\n{seed}\n\ndef train(index):\n    print(index)\n\n\n"
+        'torch_xla.launch(train, start_method="fork")\n'
+    )
+    assert (rewrite(source, NEWEST, RULES).text != source) is moves

@@ -19,8 +19,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.rules.test_api_table import ROWS, Row, program
-from tpuport import catalog
+from tpuport import catalog, kinds
 from tpuport.analysis.module import Module
+from tpuport.model import Example
 
 ROOT = Path(__file__).parents[2]
 CPU, EMULATED = "cpu", "emulated-tpu"
@@ -63,6 +64,10 @@ class Ending:
     error: str = ""
 
 
+def is_python(example: Example) -> bool:
+    return kinds.of(example.file) == kinds.PYTHON
+
+
 def of_rules() -> list[Snippet]:
     return [
         Snippet(f"{rule.name}-{number}", f"{example.before}\n{example.run}", f"{example.after}\n{example.run}")
@@ -82,7 +87,7 @@ NEW_NAMES = sorted(
     {
         use.name
         for rule in catalog.load(examples=True).rules
-        for after in [example.after for example in rule.examples if example.after]
+        for after in [example.after for example in rule.examples if example.after and is_python(example)]
         for use in Module(after).uses
     }
     | {use.name for row in ROWS if row.expect == "rewrite" for use in Module(program(row.after)).uses}
@@ -187,7 +192,7 @@ def test_every_example_that_changes_is_run() -> None:
         f"{rule.name}-{number}"
         for rule in catalog.load(examples=True).rules
         for number, example in enumerate(rule.examples)
-        if example.after is not None and not example.run and not example.unsafe
+        if example.after is not None and is_python(example) and not example.run and not example.unsafe
     ]
     assert not_run == []
 

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from tpuport.analysis.calls import argument
+from tpuport.analysis.calls import argument, is_constant
 from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.xla import LAUNCHES, only_takes
 from tpuport.draft import Context, Draft, Role
@@ -40,11 +40,18 @@ def _why_it_stays(context: Context, call: ast.Call) -> str:
         return "which function it starts, or with what, is not written out"
     if isinstance(arguments, ast.Tuple | ast.List) and any(isinstance(a, ast.Starred) for a in arguments.elts):
         return "which function it starts, or with what, is not written out"
+    method = argument(call, None, "start_method")
+    if method is not None and not is_constant(method, "spawn") and not _seeds(module):
+        return "forked processes begin with the same random numbers, and torchrun's do not: seed them alike first"
     if len(context.xla.launches) > 1:
         return "processes are started in several places, and torchrun starts them once"
     if not module.is_bare(call) or not _is_last(module, module.statement(call)):
         return "what follows it runs once, and under torchrun would run in every process"
     return ""
+
+
+def _seeds(module: Module) -> bool:
+    return any(module.callee(call) == "torch.manual_seed" for call in module.of_type(ast.Call))
 
 
 def _is_last(module: Module, statement: ast.stmt) -> bool:

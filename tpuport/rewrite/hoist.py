@@ -13,7 +13,8 @@ from tpuport.model import Edit, Project, Span
 from tpuport.source.ipython import CELL
 
 PLACEHOLDER = re.compile(
-    r"\{((?:new )?device\.type|(?:new )?device|autocast_dtype|half_dtype|accelerator_type|device_loader)\}"
+    r"\{((?:new )?device\.type|(?:new )?device|autocast_dtype|half_dtype|accelerator_type"
+    r"|device_loader|rate_tracker|serial_executor)\}"
 )
 DEVICE = 'torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")'
 DEVICE_TYPE = 'torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"'
@@ -56,6 +57,48 @@ class NAME:
         return batch
 """
 
+RATE_TRACKER = """\
+class NAME:
+    # Counts a second: smoothed since the last look, and over all.
+    from time import time as now
+
+    def __init__(self, smooth_factor=0.4):
+        self.smooth_factor = smooth_factor
+        self.start = self.looked = self.now()
+        self.before = self.count = 0.0
+        self.last = None
+
+    def add(self, count):
+        self.count += count
+
+    def rate(self):
+        now = self.now()
+        if now <= self.looked:
+            return 0.0
+        rate = self.count / (now - self.looked)
+        if self.last is not None:
+            rate = (1 - self.smooth_factor) * rate + self.smooth_factor * self.last
+        self.before, self.count, self.looked, self.last = self.before + self.count, 0.0, now, rate
+        return rate
+
+    def global_rate(self):
+        seconds = self.now() - self.start
+        return (self.before + self.count) / seconds if seconds > 0 else 0.0
+"""
+
+SERIAL_EXECUTOR = """\
+class NAME:
+    # Runs a function in one process after the other.
+    def run(self, function):
+        if not torch.distributed.is_initialized():
+            return function()
+        result = None
+        for rank in range(torch.distributed.get_world_size()):
+            if rank == torch.distributed.get_rank():
+                result = function()
+            torch.distributed.barrier()
+        return result
+"""
 
 VARIABLES = {
     "device": Variable(DEVICE, ("device", "default_device", "accelerator_device", "tpuport_device")),
@@ -72,6 +115,8 @@ VARIABLES = {
         ("accelerator_type", "current_accelerator_type", "tpuport_accelerator_type"),
     ),
     "device_loader": Variable("", ("DeviceLoader", "AcceleratorLoader", "TpuportDeviceLoader"), DEVICE_LOADER),
+    "rate_tracker": Variable("", ("RateTracker", "CountRate", "TpuportRateTracker"), RATE_TRACKER),
+    "serial_executor": Variable("", ("SerialExecutor", "OneAfterAnother", "TpuportSerialExecutor"), SERIAL_EXECUTOR),
 }
 
 
