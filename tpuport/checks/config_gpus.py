@@ -8,7 +8,7 @@ from tpuport.model import Finding, Rule
 
 _COUNT = re.compile(r"(n|num|n_|num_|number_of_)?gpus?(_ids?|_per_node|s_per_node|_count)?|gpu_list", re.IGNORECASE)
 _SWITCH = re.compile(r"(use_|enable_|with_)?(cuda|gpu)", re.IGNORECASE)
-_SOME = re.compile(r"[1-9]\d*|-1|\d+(\s*,\s*\d+)+")
+_SOME = re.compile(r"[1-9]\d*|-1|all|auto|\d+(\s*,\s*\d+)+")
 
 
 def check(document: Document, rule: Rule) -> Iterator[Finding]:

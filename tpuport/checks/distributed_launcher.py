@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tpuport.kinds import commands
 from tpuport.kinds.document import Command, Document, Word, found
 from tpuport.model import Finding, Rule
 
@@ -13,7 +14,11 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
     """A finding for every call of a launcher."""
     for command in document.commands:
         program = launcher(command)
-        if program is not None:
+        first = commands.arguments(command)[:1]
+        if first and first[0].text.rpartition("/")[2] == "deepspeed":
+            message = "`deepspeed` starts a process for each NVIDIA GPU"
+            yield found(rule, first[0].span, message, f"on a TPU `torchrun` does: {_FIRST}")
+        elif program is not None:
             name = program.text.rpartition("/")[2]
             message = f"`{name}` starts processes that each need to know their TPU"
             yield found(rule, program.span, message, f"{_FIRST}, and start one process for each of its chips")
