@@ -1,5 +1,9 @@
 """Names of the libraries around PyTorch that decide on devices: which of their callables take what."""
 
+import ast
+
+from tpuport.analysis.module import Module
+
 ACCELERATORS = {
     "accelerate.Accelerator",
     "accelerate.accelerator.Accelerator",
@@ -10,6 +14,18 @@ ACCELERATORS = {
 
 PARSERS = {"transformers.HfArgumentParser", "trl.TrlParser"}
 """What makes training arguments out of a command line."""
+
+
+def names_training_arguments(module: Module, node: ast.AST) -> bool:
+    """Whether an expression names training arguments, or a class of the module's own that is made from them."""
+    if is_training_arguments(module.qualified(node)):
+        return True
+    found = module.lookup(node) if isinstance(node, ast.Name) and node in module.scopes else None
+    classes = [binding.node for binding in found[1]] if found else []
+    return bool(classes) and all(
+        isinstance(own, ast.ClassDef) and any(is_training_arguments(module.qualified(base)) for base in own.bases)
+        for own in classes
+    )
 
 
 def is_training_arguments(name: str) -> bool:

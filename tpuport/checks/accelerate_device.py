@@ -4,15 +4,18 @@ import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.calls import argument, is_constant
-from tpuport.analysis.frameworks import ACCELERATORS, PARSERS, is_training_arguments
+from tpuport.analysis.frameworks import ACCELERATORS, PARSERS, names_training_arguments
 from tpuport.checks.tied_parameters import SWAP
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import InsertBefore, Rule, Severity
 
 VARIABLE = "ACCELERATE_TORCH_DEVICE"
 TELL = f"""if torch.accelerator.is_available() and not torch.cuda.is_available():
-    os.environ.setdefault("{VARIABLE}", torch.accelerator.current_accelerator().type)
-    {SWAP}(True)  # a move keeps the optimizer's parameters, and tied ones
+    os.environ.setdefault(
+        "{VARIABLE}", torch.accelerator.current_accelerator().type
+    )
+    # A move keeps the optimizer's parameters, and those that are tied.
+    {SWAP}(True)
 """
 
 
@@ -37,11 +40,7 @@ def _chooses(context: Context, call: ast.Call) -> bool:
     module = context.module
     callee = module.callee(call)
     if callee in PARSERS:
-        return any(is_training_arguments(module.qualified(name)) for name in ast.walk(call) if _is_name(name))
+        return any(names_training_arguments(module, node) for node in ast.walk(call))
     if callee in ACCELERATORS:
         return not is_constant(argument(call, None, "cpu"), True)
-    return is_training_arguments(callee) and not is_constant(argument(call, None, "use_cpu"), True)
-
-
-def _is_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name | ast.Attribute)
+    return names_training_arguments(module, call.func) and not is_constant(argument(call, None, "use_cpu"), True)

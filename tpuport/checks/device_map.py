@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.calls import is_constant
-from tpuport.checks.choices import arms, kept
+from tpuport.analysis.devices import outer
+from tpuport.checks.choices import kept, receiver
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Rule
 
@@ -14,15 +15,19 @@ AUTOMATIC = ("auto", "balanced", "balanced_low_0", "sequential")
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every automatic placement that is written out."""
     module = context.module
-    for call in module.of_type(ast.Call):
-        for keyword in call.keywords:
-            if keyword.arg == "device_map":
-                for text in arms(keyword.value):
-                    if is_constant(text, *AUTOMATIC):
-                        yield _draft(context, rule, call, text)
+    for text in module.of_type(ast.Constant):
+        if is_constant(text, *AUTOMATIC) and receiver(module, text) == "device_map":
+            if _reaches_transformers(context, text):
+                yield kept(context, rule, text, "{device.type}")
+            else:
+                yield Draft(rule, text, Role.NEUTRAL, reason="place it by hand: `.to(device)`")
 
 
-def _draft(context: Context, rule: Rule, call: ast.Call, text: ast.Constant) -> Draft:
-    if context.module.callee(call).partition(".")[0] == "transformers":
-        return kept(context, rule, text, "{device.type}")
-    return Draft(rule, text, Role.NEUTRAL, reason="place it by hand: `.to(device)`")
+def _reaches_transformers(context: Context, text: ast.Constant) -> bool:
+    """Whether transformers takes the value: in this call, or somewhere in a file that uses it."""
+    module = context.module
+    parent = module.parents[outer(module, text)]
+    call = module.parents[parent] if isinstance(parent, ast.keyword) else None
+    if isinstance(call, ast.Call) and module.callee(call):
+        return module.callee(call).startswith("transformers.")
+    return any(use.name.startswith("transformers.") for use in module.uses)

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.calls import argument, is_constant, is_unpacked
-from tpuport.analysis.frameworks import is_training_arguments
+from tpuport.analysis.frameworks import names_training_arguments
 from tpuport.checks.choices import KEPT, OTHERS, arms, kept
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Replace, Rule, SetArgument
@@ -17,7 +17,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every switch of float16, and for an Accelerator or an option of that precision."""
     module = context.module
     for call in module.of_type(ast.Call):
-        if is_training_arguments(module.callee(call)):
+        if names_training_arguments(module, call.func):
             for half, other in PAIRS.items():
                 yield from _switch(context, rule, call, half, other)
         value = _mixed_precision(context, call)

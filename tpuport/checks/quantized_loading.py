@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tpuport.analysis.calls import is_constant
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import Rule
+from tpuport.model import Rule, Severity
 
 CONFIGURATIONS = {
     f"transformers.{name}" for name in ("BitsAndBytesConfig", "GPTQConfig", "AwqConfig", "EetqConfig", "AqlmConfig")
@@ -21,5 +21,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             yield Draft(rule, call, Role.BLOCKS)
             continue
         for keyword in call.keywords:
-            if keyword.arg in SWITCHES and not is_constant(keyword.value, False, None):
+            if keyword.arg in SWITCHES and is_constant(keyword.value, True):
                 yield Draft(rule, keyword.value, Role.BLOCKS)
+            elif keyword.arg in SWITCHES and not isinstance(keyword.value, ast.Constant):
+                reason = "only where it is asked for"
+                yield Draft(rule, keyword.value, Role.NEUTRAL, reason=reason, severity=Severity.INFO)

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.calls import is_constant
-from tpuport.analysis.frameworks import is_training_arguments
+from tpuport.analysis.frameworks import names_training_arguments
 from tpuport.checks.choices import arms, kept_on_cuda
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Rule
@@ -22,7 +22,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every argument that raises on a TPU, or does nothing there."""
     module = context.module
     for call in module.of_type(ast.Call):
-        if is_training_arguments(module.callee(call)):
+        if names_training_arguments(module, call.func):
             for keyword in call.keywords:
                 yield from _draft(context, rule, keyword)
 

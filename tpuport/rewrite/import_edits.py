@@ -112,35 +112,50 @@ def _small(statement: cst.BaseCompoundStatement | cst.SimpleStatementLine) -> cs
 def import_module(source: str, name: str) -> str:
     """The text with `import name` in its first run of imports, else after its docstring, else on top.
 
-    torch goes before the first import of another library, `os` before the first of the standard library.
+    torch goes before the first import of another library, a module of the standard library to its like by name.
     """
     module = cst.parse_module(source)
     body = list(module.body)
     has_docstring = bool(body) and isinstance(_small(body[0]), cst.Expr)
     first = int(has_docstring)
-    at = first
-    while at < len(body) and isinstance(_small(body[at]), cst.Import | cst.ImportFrom):
-        at += 1
+    end = first
+    while end < len(body) and isinstance(_small(body[end]), cst.Import | cst.ImportFrom):
+        end += 1
     statement = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name(name))])])
     blank = [cst.EmptyLine(indent=False)]
-    if at == first == 0 and at < len(body) and not any(line.comment for line in module.header):
-        body[at] = body[at].with_changes(leading_lines=[*module.header, *body[at].leading_lines])
+    if end == first == 0 and body and not any(line.comment for line in module.header):
+        body[0] = body[0].with_changes(leading_lines=[*module.header, *body[0].leading_lines])
         module = module.with_changes(header=[])
-    if at == first:
+    at = next((index for index in range(first, end) if _comes_after(body[index], name)), end)
+    standard = name in sys.stdlib_module_names
+    if end == first:
         statement = statement.with_changes(leading_lines=blank if has_docstring else [])
         if at < len(body) and not body[at].leading_lines:
             body[at] = body[at].with_changes(leading_lines=blank)
+    elif standard and at > first:
+        pass  # right below its like
+    elif at < end:
+        statement = statement.with_changes(leading_lines=body[at].leading_lines)
+        apart = standard and not _is_standard(body[at])
+        body[at] = body[at].with_changes(leading_lines=blank if apart else [])
     else:
-        standard = name in sys.stdlib_module_names
-        others = [index for index in range(first, at) if standard or not _is_standard(body[index])]
-        others = [index for index in others if not _is_future(body[index])]
-        if others:
-            at = others[0]
-            statement = statement.with_changes(leading_lines=body[at].leading_lines)
-            body[at] = body[at].with_changes(leading_lines=[])
-        else:
-            statement = statement.with_changes(leading_lines=blank)
+        statement = statement.with_changes(leading_lines=blank)
     return module.with_changes(body=[*body[:at], statement, *body[at:]]).code
+
+
+def _comes_after(statement: cst.BaseCompoundStatement | cst.SimpleStatementLine, name: str) -> bool:
+    """Whether an import belongs below that of the module `name`."""
+    if not _is_standard(statement):
+        return True
+    small = _small(statement)
+    if name not in sys.stdlib_module_names or _is_future(small):
+        return False
+    return isinstance(small, cst.ImportFrom) or (isinstance(small, cst.Import) and small.names[0].evaluated_name > name)
+
+
+def _is_future(statement: cst.BaseSmallStatement | None) -> bool:
+    module = statement.module if isinstance(statement, cst.ImportFrom) else None
+    return isinstance(module, cst.Name) and module.value == "__future__"
 
 
 def _is_standard(statement: cst.BaseCompoundStatement | cst.SimpleStatementLine) -> bool:
@@ -151,9 +166,3 @@ def _is_standard(statement: cst.BaseCompoundStatement | cst.SimpleStatementLine)
     else:
         name = small.names[0].evaluated_name if isinstance(small, cst.Import) else ""
     return name.partition(".")[0] in sys.stdlib_module_names
-
-
-def _is_future(statement: cst.BaseCompoundStatement | cst.SimpleStatementLine) -> bool:
-    small = _small(statement)
-    module = small.module if isinstance(small, cst.ImportFrom) else None
-    return isinstance(module, cst.Name) and module.value == "__future__"
