@@ -8,6 +8,8 @@ from tpuport.kinds import packages
 from tpuport.kinds.document import Document, found
 from tpuport.model import Finding, ReplaceText, Rule, Span
 
+_EXTRAS = ("project", "optional-dependencies")
+
 
 def check(document: Document, rule: Rule) -> Iterator[Finding]:
     """One finding for a file, at its first requirement on torch."""
@@ -34,11 +36,11 @@ def _may_meet(document: Document) -> bool:
 
 def _extra(document: Document) -> tuple[ReplaceText, ...]:
     """An extra `tpu` in a pyproject.toml whose extras stand in a table of their own, or that has none."""
-    project = {
-        entry.key: entry for entry in document.entries if entry.path[:1] == ("project",) and len(entry.path) == 2
-    }
+    paths = {entry.path for entry in document.entries}
     dynamic = {entry.text for entry in document.entries if entry.path == ("project", "dynamic")}
-    if "dependencies" not in project or "optional-dependencies" in dynamic:
+    if ("project", "dependencies") not in paths or "optional-dependencies" in dynamic:
+        return ()
+    if (*_EXTRAS, "tpu") in paths:
         return ()
     line = f"tpu = [\"{torch_tpu.REQUIREMENT}; python_version >= '{torch_tpu.PYTHON_RELEASES[0]}'\"]\n"
     source = document.text.source
@@ -46,18 +48,20 @@ def _extra(document: Document) -> tuple[ReplaceText, ...]:
     if header:
         at = document.text.span(header.end(), header.end())
         return (ReplaceText(at, line),)
-    if "optional-dependencies" in project:
+    if _EXTRAS in paths:
         return ()
     end = _end_of_project(document)
     return (ReplaceText(end, f"\n[project.optional-dependencies]\n{line}"),)
 
 
 def _end_of_project(document: Document) -> Span:
-    """The end of the last line of what stands under `[project]`, where another table may begin."""
+    """The end of the last line of what stands under `[project]`, before what is said of the table after it."""
     own = [entry for entry in document.entries if entry.path[:1] == ("project",)]
     source = document.text.source
     last = max(document.text.offset(entry.span.end_line, entry.span.end_column) for entry in own)
     header = re.compile(r"^\[", re.MULTILINE).search(source, last)
-    stop = header.start() if header else len(source)
-    end = len(source[:stop].rstrip()) + 1
-    return document.text.span(min(end, len(source)), min(end, len(source)))
+    lines = source[: header.start() if header else len(source)].split("\n")
+    while not lines[-1].strip() or lines[-1].startswith("#"):
+        lines.pop()
+    end = min(len("\n".join(lines)) + 1, len(source))
+    return document.text.span(end, end)
