@@ -8,10 +8,10 @@ import warnings
 def main(script: str) -> None:
     from tpuport.profile import emulator
 
-    emulator.load()
+    table = emulator.load()
     from tpuport.profile import standins
 
-    kept = standins.install(lambda _what, _how: None)
+    kept = standins.install(lambda _what, _how: None, table)
     assert kept
     sys.argv = [script]
     runpy.run_path(script, run_name="__main__")
