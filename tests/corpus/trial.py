@@ -142,7 +142,7 @@ def _count(result: Result, outcome: Outcome, copy: Path, before: dict[Path, byte
     else:
         _count_sites(result, outcome)
     if outcome.status is Status.FAILED:
-        parses = _parses(before.get(outcome.path, b"\0"))
+        parses = not outcome.reason.startswith("syntax error") and _parses(before.get(outcome.path, b"\0"))
         result.faults.append(Fault("failed" if parses else "unparsable", name, 0, outcome.reason))
     if outcome.status is Status.CHANGED:
         names = f"a/{name}", f"b/{name}"
