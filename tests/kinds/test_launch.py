@@ -173,6 +173,7 @@ CMD ["python", "-m", "torch.distributed.run", "--nproc_per_node=8", "train.py"]
         ("x.sh", "N=$(nvidia-smi -L | wc -l)\n", ["TP552:1"]),
         ("x.sh", "pip list | grep deepspeed\nA=1 deepspeed --num_gpus 8 train.py\n", ["TP554:2"]),
         ("compose.yml", "services:\n  a:\n    image: ${BASE:-nvidia/cuda:12.4.1-base}\n", ["TP550:3"]),
+        ("x.yaml", 'n: "a\u2028b\x85c"\nx: {a: "\U0001f600", device: cuda}\nbackend: nccl\n', ["TP560:2", "TP561:3"]),
         ("accelerate.yaml", "distributed_type: MULTI_GPU\ngpu_ids: all\n", ["TP563:2"]),
         ("x.yaml", "image: assets/gpu.png\nitems:\n  - image: logo-cuda.svg\n", []),
         ("x.yaml", "precision: 16\ntable: prices\n", []),

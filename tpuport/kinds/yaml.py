@@ -27,7 +27,7 @@ def read(source: str) -> Document:
         line = mark.line + 1 if mark else 0
         said = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise Unparsed(f"not YAML as it stands (a template?): line {line}: {said}", line) from None
-    found = [entry for number, root in enumerate(roots) for entry in _entries(root, (), None, number, set())]
+    found = [entry for number, root in enumerate(roots) for entry in _entries(text, root, (), None, number, set())]
     document.entries.extend(settings.with_siblings(found))
     settings.interpret(document)
     settings.conda(document)
@@ -35,28 +35,30 @@ def read(source: str) -> Document:
     return document
 
 
-def _entries(node: object, path: tuple[str, ...], key: Span | None, number: int, seen: set[int]) -> Iterator[Entry]:
+def _entries(
+    text: Text, node: object, path: tuple[str, ...], key: Span | None, number: int, seen: set[int]
+) -> Iterator[Entry]:
     import yaml
 
     if id(node) in seen:
         return  # an alias: what it stands for has been read where it is written
     seen.add(id(node))
-    if isinstance(node, yaml.ScalarNode):
-        yield Entry(path, node.value, _span(node), key or _span(node), document=number, is_item=key is None)
-    elif isinstance(node, yaml.MappingNode):
-        yield Entry(path, "", _span(node), key or _span(node), document=number, is_scalar=False, is_item=key is None)
-        for name, value in node.value:
+    span, is_item = _span(text, node), key is None
+    scalar = isinstance(node, yaml.ScalarNode)
+    value = node.value if isinstance(node, yaml.ScalarNode) else ""
+    yield Entry(path, value, span, key or span, document=number, is_scalar=scalar, is_item=is_item)
+    if isinstance(node, yaml.MappingNode):
+        for name, inner in node.value:
             if isinstance(name, yaml.ScalarNode):
-                yield from _entries(value, (*path, name.value), _span(name), number, seen)
+                yield from _entries(text, inner, (*path, name.value), _span(text, name), number, seen)
     elif isinstance(node, yaml.SequenceNode):
-        yield Entry(path, "", _span(node), key or _span(node), document=number, is_scalar=False, is_item=key is None)
-        for item in node.value:
-            yield from _entries(item, path, None, number, seen)
+        for inner in node.value:
+            yield from _entries(text, inner, path, None, number, seen)
 
 
-def _span(node: object) -> Span:
-    start, end = node.start_mark, node.end_mark  # type: ignore[attr-defined]
-    return Span(start.line + 1, start.column, end.line + 1, end.column)
+def _span(text: Text, node: object) -> Span:
+    """Where a node stands, by offsets: YAML counts lines by more characters than end one elsewhere."""
+    return text.span(node.start_mark.index, node.end_mark.index)  # type: ignore[attr-defined]
 
 
 def _commands(document: Document) -> None:
