@@ -199,8 +199,10 @@ def test_comments_ignore_findings() -> None:
 
 
 def test_a_cell_that_does_not_parse_is_named() -> None:
-    with pytest.raises(SyntaxError, match="cell 2, line 3"):
-        found(notebook("x.cuda()", "y = 1\n\nif y\n"))
+    text = notebook("x.cuda()", "y = 1\n\nif y\n")
+    with pytest.raises(SyntaxError, match="cell 2, line 3") as raised:
+        found(text)
+    assert raised.value.lineno == 1 + next(n for n, line in enumerate(text.splitlines()) if "if y" in line)
 
 
 @pytest.mark.parametrize(

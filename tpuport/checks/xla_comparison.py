@@ -1,6 +1,7 @@
 """Tests for a device of PyTorch/XLA."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tpuport.analysis.devices import DEVICE_NAME
@@ -13,6 +14,7 @@ REASON = (
     'decide whether the branch is for every accelerator (`!= "cpu"`), for TPUs alone (`== "tpu"`), or goes with lazy '
     "tensors"
 )
+XLA = re.compile(r"xla(:\d*)?$")
 TESTS = (
     f"{MODEL}.is_xla_tensor",
     f"{MODEL}.xla_device_hw",
@@ -29,11 +31,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     if "xla" not in module.source or "torch" not in module.source:
         return
     for node in module.of_type(ast.Constant):
-        if (
-            not isinstance(node.value, str)
-            or not node.value.startswith("xla")
-            or (not node.value[3:].strip(":0").isdigit() and node.value not in ("xla", "xla:", "xla:0"))
-        ):
+        if not isinstance(node.value, str) or not XLA.match(node.value):
             continue
         parent = module.parents[node]
         if isinstance(parent, ast.Tuple | ast.List | ast.Set):

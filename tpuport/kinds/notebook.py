@@ -11,7 +11,7 @@ from pathlib import Path
 from tpuport import catalog, kinds
 from tpuport.fixes import Rewritten
 from tpuport.kinds import Look, Unparsed
-from tpuport.model import CellPlace, Facts, Finding, Project, Rule
+from tpuport.model import CellPlace, Facts, Finding, Project, Rule, Span
 from tpuport.source import ipython
 from tpuport.source.notebook import NotANotebook, Notebook
 from tpuport.source.positions import NAMED_LINE
@@ -37,8 +37,12 @@ class Views:
 
     @cached_property
     def module(self) -> ipython.Module:
-        """The Python."""
-        return ipython.module(self.notebook.cells)
+        """The Python. A cell that does not parse raises SyntaxError with its line in the file."""
+        try:
+            return ipython.module(self.notebook.cells)
+        except ipython.BrokenCell as error:
+            error.lineno = self.notebook.in_file(error.cell, Span(error.line, 0, error.line, 0)).line
+            raise
 
     @cached_property
     def script(self) -> tuple[str, list[ipython.Place]]:

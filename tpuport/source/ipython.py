@@ -25,6 +25,15 @@ _PLACEHOLDER = re.compile(rf"(?P<indent>[ \t]*)(?P<target>.*?){LINE}\((?P<number
 _MARKER = re.compile(rf"{CELL}\((\d+)\)")
 
 
+class BrokenCell(SyntaxError):
+    """A cell that does not parse, and the line at which it stops."""
+
+    def __init__(self, message: str, cell: Cell, line: int) -> None:
+        super().__init__(f"{message} (cell {cell.number}, line {line})")
+        self.cell = cell
+        self.line = line
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A line of a cell; both count from 1."""
@@ -51,7 +60,7 @@ class Module:
 
 
 def module(cells: Sequence[Cell]) -> Module:
-    """The cells as a module. Raises SyntaxError that names cell and line for a cell that does not parse."""
+    """The cells as a module. Raises BrokenCell."""
     result = Module()
     lines: list[str] = []
     for cell in cells:
@@ -77,8 +86,7 @@ def _python(cell: Cell, left_out: list[LeftOut]) -> list[tuple[str, int]]:
         at = (error.lineno or 1) - 1
         found = (_MAGIC.match(lines[at][0]) or _AUTOMAGIC.match(lines[at][0])) if at < len(lines) else None
         if found is None:
-            line = lines[min(at, len(lines) - 1)][1]
-            raise SyntaxError(f"{error.msg} (cell {cell.number}, line {line})")
+            raise BrokenCell(error.msg, cell, lines[min(at, len(lines) - 1)][1])
         end = at + 1
         while end < len(lines) and lines[end - 1][0].endswith("\\"):
             end += 1
