@@ -193,6 +193,13 @@ def test_processes_are_not_started_by_torchrun() -> None:
     assert any("one process" in finding.reason for finding in found(text))
 
 
+def test_lines_may_end_as_on_windows() -> None:
+    text = notebook("import torch\r\nx = torch.ones(1).cuda()\r\nprint(x)")
+    done = migrate(text)
+    assert ".to(device)\r\nprint(x)" in sources(done.text)[0]
+    assert "\n" not in sources(done.text)[0].replace("\r\n", "")
+
+
 def test_comments_ignore_findings() -> None:
     [finding] = [f for f in found(notebook("x.cuda()  # tpuport: ignore[cuda-call] as it is\n")) if f.cell]
     assert finding.ignored == "as it is"
@@ -213,6 +220,8 @@ def test_a_cell_that_does_not_parse_is_named() -> None:
         ('{"worksheets": []}', "format 4"),
         (notebook("x", language_info={"name": "R"}), "a notebook in r, not in Python"),
         (notebook("x", kernelspec={"language": "julia"}), "a notebook in julia"),
+        (notebook("x = 1\ry = 2\nz = 3"), "cell 1 holds carriage returns"),
+        (notebook("print(1)", "x = '\ud800'"), "cell 2 holds half a character"),
     ],
 )
 def test_what_is_no_notebook_in_python_is_said(text: str, says: str) -> None:

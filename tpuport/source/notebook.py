@@ -17,7 +17,7 @@ from tpuport.source.json_text import Node
 _CHARACTER = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.|[^\\]", re.DOTALL)
 """One character of a JSON string as it is written; a pair of surrogates is one."""
 
-_END = "\\n"
+_ENDS = {"\n": "\\n", "\r\n": "\\r\\n"}
 """How a line's end is written within a JSON string."""
 
 
@@ -41,11 +41,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A code cell; `number` counts all cells from 1, those of text too."""
+    """A code cell; `number` counts all cells from 1, those of text too. `end` is the end of its lines."""
 
     number: int
     lines: tuple[Line, ...]
     source: Node
+    end: str = "\n"
 
     @property
     def texts(self) -> list[str]:
@@ -87,8 +88,22 @@ class Notebook:
         for number, node in enumerate(cells.items, 1):
             kind, source = node.get("cell_type"), node.get("source")
             if kind is not None and kind.text == "code" and source is not None:
-                found.append(Cell(number, tuple(self._lines(source)), source))
+                found.append(self._cell(number, source))
         return found
+
+    def _cell(self, number: int, source: Node) -> Cell:
+        lines = self._lines(source)
+        ends = {line.text[-1:] == "\r" for line in lines[:-1]}
+        end = "\r\n" if ends == {True} else "\n"
+        if end == "\r\n":
+            cut = [Line(line.text[:-1], line.characters[:-1], line.start) for line in lines[:-1]]
+            lines = [*cut, lines[-1]]
+        text = "\n".join(line.text for line in lines)
+        if "\r" in text:
+            raise NotANotebook(f"cell {number} holds carriage returns that end no line")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise NotANotebook(f"cell {number} holds half a character (an unpaired surrogate)")
+        return Cell(number, tuple(lines), source, end)
 
     def _lines(self, source: Node) -> list[Line]:
         lines: list[Line] = []
@@ -138,7 +153,7 @@ class Notebook:
             if cell.number in changed and list(changed[cell.number]) != cell.texts:
                 new = self._source(cell, changed[cell.number])
                 text = text[: cell.source.start] + new + text[cell.source.end :]
-                joined = "\n".join(changed[cell.number])
+                joined = cell.end.join(changed[cell.number])
                 as_list = isinstance(cell.source.value, list)
                 wanted["cells"][cell.number - 1]["source"] = joined.splitlines(keepends=True) if as_list else joined
         if _same(json.loads(text)) != _same(wanted):
@@ -153,8 +168,8 @@ class Notebook:
         for kind, first, last, start, stop in blocks:
             parts += written[first:last] if kind == "equal" else map(self._written, lines[start:stop])
         if not isinstance(cell.source.value, list):
-            return f'"{_END.join(parts)}"'
-        pieces = [f'"{part}{_END}"' for part in parts[:-1]]
+            return f'"{_ENDS[cell.end].join(parts)}"'
+        pieces = [f'"{part}{_ENDS[cell.end]}"' for part in parts[:-1]]
         if parts[-1]:
             pieces.append(f'"{parts[-1]}"')
         opening, between, closing = self._layout(cell.source)
