@@ -2,15 +2,18 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from tpuport.analysis.devices import default_device_kind, zero_is_current
+from tpuport.analysis.guards import blocks
 from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.scopes import Kind, Scope, is_marimo_cell
 from tpuport.errors import TpuportError
 from tpuport.model import Edit, Project, Span
 from tpuport.source.ipython import CELL
+from tpuport.source.project import sets_visible_devices
 
 PLACEHOLDER = re.compile(
     r"\{((?:new )?device\.type|(?:new )?device|autocast_dtype|half_dtype|accelerator_type"
@@ -18,6 +21,12 @@ PLACEHOLDER = re.compile(
 )
 DEVICE = 'torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")'
 DEVICE_TYPE = 'torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"'
+EARLY_DEVICE = 'torch.accelerator.current_accelerator() or torch.device("cpu")'
+"""What a device that is only written out becomes where CUDA_VISIBLE_DEVICES may yet be set, or a process forked.
+
+`current_accelerator` alone looks at no device, as the name alone did; `is_available` makes CUDA read the variable.
+"""
+EARLY_TYPE = f"({EARLY_DEVICE}).type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +157,8 @@ def _template(edit: Edit) -> str:
 
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Loop = ast.For | ast.AsyncFor | ast.While
+Branching = ast.If | ast.Try | ast.With | ast.AsyncWith
 
 
 class _Planner:
@@ -157,12 +168,17 @@ class _Planner:
         self.sites = [(edit.span, found[1]) for edit in edits for found in PLACEHOLDER.finditer(_template(edit))]
         self._functions = [node for node in module.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         self._zero = zero_is_current(module, project)
+        self._early_names: set[str] = set()
         self.result = Hoisted()
 
     def plan(self) -> Hoisted:
         """Serve the sites of each variable."""
+        early = [site for site in self.sites if site[1].split(".")[0] == "device" and self._is_early(*site)]
+        self._serve("device", early, early=True)
+        self._early_names = {insertion.name for insertion in self.result.insertions}
         for variable in VARIABLES:
-            self._serve(variable, [site for site in self.sites if site[1].split(".")[0] == variable])
+            sites = [site for site in self.sites if site[1].split(".")[0] == variable and site not in early]
+            self._serve(variable, sites)
         for span, placeholder in self.sites:
             if placeholder.startswith("new "):
                 self.result.texts[span, placeholder] = self._new(span, placeholder)
@@ -170,15 +186,44 @@ class _Planner:
 
     def _new(self, span: Span, placeholder: str) -> str:
         """The value of a variable of the user's: that of the hoisted one, where it stands before, else spelled out."""
+        early = self._is_early(span, placeholder)
         for insertion in self.result.insertions:
             in_module = not any(self.module.span(s).contains(insertion.anchor) for f in self._functions for s in f.body)
             before = insertion.anchor < span and (
                 in_module or self._enclosing(span) == self._enclosing(insertion.anchor)
             )
+            before = before and self._reaches(insertion.anchor, span)
             free = self._scope(span).lookup(insertion.name) is None
-            if insertion.value == DEVICE and before and free:
+            if insertion.value in (DEVICE, EARLY_DEVICE if early else DEVICE) and before and free:
                 return insertion.name + placeholder.removeprefix("new device")
+        if early:
+            return EARLY_TYPE if placeholder.endswith(".type") else EARLY_DEVICE
         return DEVICE_TYPE if placeholder.endswith(".type") else DEVICE
+
+    @cached_property
+    def _devices(self) -> set[Span]:
+        """Where a device is made of a name that is written out."""
+        calls: list[ast.Call] = self.module.of_type(ast.Call)
+        made = [call for call in calls if self.module.callee(call) == "torch.device"]
+        return {self.module.span(call) for call in made if all(isinstance(a, ast.Constant) for a in call.args)}
+
+    @cached_property
+    def _written_out(self) -> set[Span]:
+        """Where a name of a device or a backend stands, or a device is made of one: neither looks at any device."""
+        texts = (text for text in self.module.of_type(ast.Constant) if isinstance(text.value, str))
+        return {*map(self.module.span, texts), *self._devices}
+
+    def _is_early(self, span: Span, placeholder: str) -> bool:
+        """Whether a device is only named here, in a project in which asking for one may come too early."""
+        if not self.project.facts.defers_cuda or span not in self._written_out:
+            return False
+        return placeholder.startswith("new ") or not self._enclosing(span) or self._is_option(span)
+
+    def _is_option(self, span: Span) -> bool:
+        """Whether it is said while a command line is defined."""
+        return any(
+            self.module.span(call).contains(span) for call in self.module.calls_by_method.get("add_argument", [])
+        )
 
     # The user's own variable
 
@@ -233,28 +278,33 @@ class _Planner:
         found = self._scope(span).lookup(name)
         return found is not None and found[0] is scope
 
+    def _as_own(self, name: str, kind: str, span: Span, placeholder: str) -> str:
+        """What stands for a variable of the user's at a site: text where text was, a device where one was made."""
+        if kind == "device":
+            return f"{name}.type" if placeholder == "device.type" else name
+        return f"torch.device({name})" if placeholder == "device" and span in self._devices else name
+
     # A new variable
 
-    def _serve(self, variable: str, sites: list[tuple[Span, str]]) -> None:
+    def _serve(self, variable: str, sites: list[tuple[Span, str]], *, early: bool = False) -> None:
         unserved: list[tuple[Span, str]] = []
         for span, placeholder in sites:
             own = self._own(span) if variable == "device" else None
             if own is None:
                 unserved.append((span, placeholder))
             else:
-                name, kind = own
-                suffix = ".type" if placeholder == "device.type" and kind == "device" else ""
-                self.result.texts[span, placeholder] = name + suffix
+                self.result.texts[span, placeholder] = self._as_own(*own, span, placeholder)
         groups: dict[Function | None, list[tuple[Span, str]]] = {}
         for span, placeholder in unserved:
             functions = self._enclosing(span)
             groups.setdefault(functions[0] if functions else None, []).append((span, placeholder))
-        at_import = len(groups) > 1 and not self.project.facts.defers_cuda and self._torch_is_there()
+        asks = self.project.facts.defers_cuda and not early
+        at_import = len(groups) > 1 and not asks and self._torch_is_there()
         in_cells = any(function is not None and is_marimo_cell(function) for function in groups)
         if groups and not in_cells and (at_import or VARIABLES[variable].definition):
             groups = {None: unserved}
         for function, members in groups.items():
-            self._hoist(variable, function, members)
+            self._hoist(variable, function, members, early)
 
     def _torch_is_there(self) -> bool:
         """Whether torch can be used while the module is imported: it is, or could be, imported without conditions."""
@@ -268,19 +318,20 @@ class _Planner:
             return not elsewhere
         return any(binding.node in self.module.tree.body for binding in torch)
 
-    def _hoist(self, variable: str, function: Function | None, members: list[tuple[Span, str]]) -> None:
-        name = self._free_name(variable, function, [span for span, _ in members])
+    def _hoist(self, variable: str, function: Function | None, members: list[tuple[Span, str]], early: bool) -> None:
+        spans = [span for span, _ in members]
+        name = self._free_name(VARIABLES[variable].names[early:], function, spans)
         for span, placeholder in members:
             self.result.texts[span, placeholder] = name + placeholder[len(variable) :]
-        anchor, after = self._anchor(function, [span for span, _ in members])
-        self.result.insertions.append(
-            Insertion(anchor, after, name, VARIABLES[variable].value, VARIABLES[variable].definition)
-        )
+        value, definition = EARLY_DEVICE if early else VARIABLES[variable].value, VARIABLES[variable].definition
+        for anchor, after in self._anchors(function, spans, asks=not early and not definition):
+            self.result.insertions.append(Insertion(anchor, after, name, value, definition))
 
-    def _free_name(self, variable: str, function: Function | None, spans: list[Span]) -> str:
+    def _free_name(self, names: tuple[str, ...], function: Function | None, spans: list[Span]) -> str:
         own = "_" if function is not None and is_marimo_cell(function) else ""  # of one cell alone, so marimo says
-        for name in (own + name for name in VARIABLES[variable].names):
-            taken = name in self._unbound or any(self._scope(span).lookup(name) for span in spans)
+        for name in (own + name for name in names):
+            taken = name in self._early_names or name in self._unbound
+            taken = taken or any(self._scope(span).lookup(name) for span in spans)
             if function is None:
                 taken = taken or name in self.module.scope.bindings
             elif not taken:
@@ -290,7 +341,7 @@ class _Planner:
                 taken = any(name in scope.bindings or name in scope.elsewhere for scope in inside)
             if not taken:
                 return name
-        raise TpuportError(f"no free name for a variable like {variable!r}")
+        raise TpuportError(f"no free name for a variable like {names[0]!r}")
 
     @cached_property
     def _unbound(self) -> set[str]:
@@ -300,7 +351,49 @@ class _Planner:
     def _within(self, node: ast.AST, function: ast.AST) -> bool:
         return any(parent is function for _, parent in self.module.ancestors(node))
 
-    def _anchor(self, function: Function | None, spans: list[Span]) -> tuple[Span, bool]:
+    def _anchors(self, function: Function | None, spans: list[Span], *, asks: bool) -> Iterator[tuple[Span, bool]]:
+        """The statements to stand beside: several where each has to stand below what may set CUDA_VISIBLE_DEVICES."""
+        body = self.module.tree.body if function is None else function.body
+        direct = [span for span in spans if function is not None or not self._enclosing(span)]
+        if self.project.facts.defers_cuda and direct and asks and not any(map(is_cell, body)):
+            yield from ((anchor, False) for anchor in self._latest(body, direct))
+        else:
+            yield self._anchor(function, spans, asks=asks)
+
+    def _latest(self, block: list[ast.stmt], spans: list[Span]) -> Iterator[Span]:
+        """The statements of `block`, or inside them, before which the device is asked for as late as it can be."""
+        left = list(spans)
+        for index, statement in enumerate(block):
+            inside = [span for span in left if _whole(self.module, statement).contains(span)]
+            if not inside:
+                continue
+            parts = [(part, self._within_block(part, inside)) for part in _parts(statement)]
+            parts = [(part, its) for part, its in parts if its]
+            whole = sum(len(its) for _, its in parts) == len(inside)
+            sets = any(map(sets_visible_devices, ast.walk(statement)))
+            alone = len(parts) == 1 and len(inside) == len(left) and isinstance(statement, Branching)
+            if not whole or not (sets or alone):
+                yield _whole(self.module, block[_before_parser(block, index)])
+                return
+            for part, its in parts:
+                yield from self._latest(part, its)
+            left = [span for span in left if span not in inside]
+
+    def _within_block(self, block: list[ast.stmt], spans: list[Span]) -> list[Span]:
+        return [span for span in spans if any(_whole(self.module, s).contains(span) for s in block)]
+
+    def _reaches(self, anchor: Span, span: Span) -> bool:
+        """Whether what stands at `anchor` has run wherever `span` runs: both are in the block of the former."""
+        holders = [
+            part
+            for node in self.module.nodes
+            if isinstance(node, Loop | Branching)
+            for part in _parts(node)
+            if any(_whole(self.module, statement) == anchor for statement in part)
+        ]
+        return all(self._within_block(part, [span]) for part in holders)
+
+    def _anchor(self, function: Function | None, spans: list[Span], *, asks: bool) -> tuple[Span, bool]:
         """The statement to stand beside, and whether to stand after it."""
         span = self.module.span
         if function is not None:
@@ -319,7 +412,7 @@ class _Planner:
             len(body),
         )
         imports = [i for i, s in enumerate(body[: min(first, stop)]) if _imports(s)]
-        if self.project.facts.defers_cuda and first < len(body):
+        if self.project.facts.defers_cuda and asks and first < len(body):
             return _whole(self.module, body[first]), False
         if imports:
             return _whole(self.module, body[imports[-1]]), True
@@ -367,6 +460,24 @@ def _imports(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Try):
         return any(_imports(s) for s in statement.body)
     return isinstance(statement, ast.If) and any(_imports(s) for s in statement.body)
+
+
+def _parts(statement: ast.AST) -> list[list[ast.stmt]]:
+    """The blocks of a statement that branches or repeats; for an `elif`, before which nothing can stand, its own."""
+    if not isinstance(statement, Loop | Branching):
+        return []
+    found = list(blocks(statement))
+    if isinstance(statement, ast.Try):
+        found += [handler.body for handler in statement.handlers]
+    elif isinstance(statement, ast.If) and _is_elif(statement):
+        found = [statement.body, *_parts(statement.orelse[0])]
+    return found
+
+
+def _is_elif(statement: ast.If) -> bool:
+    """Whether the other branch of an `if` is an `elif`."""
+    other = statement.orelse[0] if len(statement.orelse) == 1 else None
+    return isinstance(other, ast.If) and other.col_offset == statement.col_offset
 
 
 def _before_parser(body: list[ast.stmt], index: int) -> int:

@@ -348,8 +348,13 @@ class _Rewriter(cst.CSTTransformer):
         before, after = self._around(span)
         if before:
             blank, rest = _split(node.leading_lines)
-            before[0] = _with_leading(before[0], blank)
-            node = node.with_changes(leading_lines=rest)
+            if isinstance(node, cst.FunctionDef | cst.ClassDef) and isinstance(self.stack[-1], cst.Module):
+                line = cst.EmptyLine(indent=False)
+                before[0] = _with_leading(before[0], [line] if blank else [])
+                node = node.with_changes(leading_lines=[*(blank or [line]), *rest])
+            else:
+                before[0] = _with_leading(before[0], blank)
+                node = node.with_changes(leading_lines=rest)
         return cst.FlattenSentinel([*before, node, *after])
 
     def _unwrapped(self, span: Span | None, node: cst.With) -> "cst.FlattenSentinel[cst.CSTNode]":

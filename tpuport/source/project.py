@@ -61,7 +61,7 @@ def cuda_methods(raw: bytes) -> Iterator[str]:
 
 def defers_cuda(raw: bytes) -> bool:
     """Whether a source file sets CUDA_VISIBLE_DEVICES for its own process, or starts processes that may be forks."""
-    named = VISIBLE_DEVICES.encode() in raw and any(_sets(node) for node in _walk(raw))
+    named = VISIBLE_DEVICES.encode() in raw and any(sets_visible_devices(node) for node in _walk(raw))
     return named or (_may_fork(raw) and any(map(_forks, _walk(raw))))
 
 
@@ -143,7 +143,8 @@ def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
                 pending.append(value)
 
 
-def _sets(node: ast.AST) -> bool:
+def sets_visible_devices(node: ast.AST) -> bool:
+    """Whether a node sets CUDA_VISIBLE_DEVICES for its own process."""
     match node:
         case ast.Assign(targets=targets):
             return any(
