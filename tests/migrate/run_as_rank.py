@@ -1,8 +1,9 @@
-"""Run a script as the one process of a group: `python -m tests.migrate.run_as_rank DEVICE SCRIPT [ARGUMENT...]`.
+"""Run a script as one process of a group: `python -m tests.migrate.run_as_rank DEVICE SCRIPT [ARGUMENT...]`.
 
-DEVICE is `cpu` or `emulated-tpu`.
+DEVICE is `cpu` or `emulated-tpu`. RANK in the environment says which process it is; without it, it is the only one.
 """
 
+import os
 import runpy
 import sys
 
@@ -18,9 +19,12 @@ def main(device: str, script: str, arguments: list[str]) -> None:
 
     if device == "emulated-tpu":
         torch.ones(1, device=torch.accelerator.current_accelerator())  # a TPU started after RANK asks for a launcher
-    one_rank()
+    if "RANK" not in os.environ:
+        one_rank()
     sys.argv = [script, *arguments]
     runpy.run_path(script, run_name="__main__")
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()  # or its threads, which nothing joins, may end the process
 
 
 if __name__ == "__main__":
