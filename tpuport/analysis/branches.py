@@ -23,6 +23,7 @@ CUDA_TEXT = re.compile(r"cuda|gpu|nccl|tensorrt", re.IGNORECASE)
 OUTPUT_CALLS = {"print", "info", "debug", "warning", "warn", "log", "write", "exception", "error", "log_message"}
 """Functions and methods that only tell people something."""
 
+TEXT_METHODS = {"split", "replace", "strip", "lower", "upper"}
 FILLS = {"update", "append", "extend", "setdefault", "insert", "add"}
 
 
@@ -149,6 +150,14 @@ class Branches:
                 return not CUDA_TEXT.search(text) and text != "cpu"
             case ast.Constant() | ast.Name():
                 return True
+            case ast.Subscript(value=base, slice=ast.Constant(value=int())):
+                return self._is_read(base)
+            case ast.ListComp(elt=made, generators=[ast.comprehension(iter=iterated, ifs=[])]):
+                return self._is_plain(made) and self._is_read(iterated)
+            case ast.Call(func=ast.Attribute(value=base, attr=attr), args=args, keywords=[]) if attr in TEXT_METHODS:
+                return self._is_read(base) and all(map(self._is_plain, args))
+            case ast.Call(func=ast.Attribute(value=base, attr="cpu" | "detach" | "numpy"), args=[], keywords=[]):
+                return self._is_read(base)
             case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
                 return all(map(self._is_plain, elements))
             case ast.Dict(keys=keys, values=values):
@@ -162,6 +171,12 @@ class Branches:
             case ast.Call(func=ast.Name(id="dict" | "int" | "float" | "len" | "min" | "max"), args=args, keywords=kws):
                 return all(map(self._is_plain, (*args, *(keyword.value for keyword in kws))))
         return node in self.drafted
+
+    def _is_read(self, node: ast.expr) -> bool:
+        """Whether it is a plain value, or an attribute of one: of what is worked with, not what is chosen."""
+        if isinstance(node, ast.Attribute):
+            return self._is_read(node.value) and not CUDA_CODE.search(node.attr) and not self.module.qualified(node)
+        return self._is_plain(node)
 
 
 def _is_common(node: ast.Import | ast.ImportFrom) -> bool:

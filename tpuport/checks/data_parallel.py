@@ -12,10 +12,8 @@ from tpuport.draft import Context, Draft, Role
 from tpuport.mapping import OTHER_THERE
 from tpuport.model import Edit, InsertAfter, Rule, Severity
 
-NAMES = {
-    "torch.nn.DataParallel",
-    "torch.nn.parallel.DataParallel",
-    "torch.nn.parallel.data_parallel",
+WRAPPERS = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"}
+PARTS = {
     "torch.nn.parallel.scatter",
     "torch.nn.parallel.gather",
     "torch.nn.parallel.replicate",
@@ -24,7 +22,7 @@ NAMES = {
     "torch.nn.parallel.scatter_gather.gather",
     "torch.nn.parallel.scatter_gather.scatter_kwargs",
 }
-WRAPPERS = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"}
+NAMES = {*WRAPPERS, *PARTS, "torch.nn.parallel.data_parallel"}
 RETURN_SELF = {"cuda", "cpu", "to", "train", "eval", "half", "float", "double", "bfloat16", "requires_grad_"}
 """Methods of a module that return the module itself."""
 

@@ -192,7 +192,7 @@ def _default(context: Context, device: CudaDevice, where: Place) -> str:
     node = device.node
     parent = module.parents[node]
     guarded = context.guards.has_accelerator(node)
-    if guarded and (isinstance(parent, ast.IfExp) or where is Place.NAMED):
+    if guarded and (isinstance(parent, ast.IfExp | ast.Assign) or where is Place.NAMED):
         return f"{CURRENT}.type" if device.is_text else CURRENT
     if where is Place.NAMED and outer(module, node) is node:
         return "{new device.type}" if device.is_text else "{new device}"

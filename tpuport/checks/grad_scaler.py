@@ -3,9 +3,10 @@
 import ast
 from collections.abc import Iterator
 
-from tpuport.analysis.calls import argument
+from tpuport.analysis.calls import argument, is_constant
+from tpuport.analysis.module import dotted
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import InsertArgument, Rename, Rule
+from tpuport.model import InsertArgument, Rename, Replace, Rule, Severity
 
 CUDA_FORM = "torch.cuda.amp.GradScaler"
 GENERIC = ("torch.amp.GradScaler", "torch.GradScaler")
@@ -30,3 +31,15 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
                     'on a TPU its step() raises: write GradScaler("cuda", enabled=...), which turns itself off there'
                 )
                 yield Draft(rule, device, Role.NEUTRAL, reason=reason)
+    for call in module.calls_by_method.get("state_dict", []):
+        read = module.parents[call]
+        if _is_scaler(call) and isinstance(read, ast.Subscript) and is_constant(read.slice, "scale"):
+            edit = Replace(module.span(read), '{0}.get("scale", 1.0)', (module.span(call),))
+            message = "a scaler that is turned off has no state, so this key is missing on a TPU"
+            yield Draft(rule, read, Role.MOVES, (edit,), message=message, severity=Severity.ERROR, min_torch="")
+
+
+def _is_scaler(call: ast.Call) -> bool:
+    """Whether the receiver's name says that it scales gradients: a scaler, or what wraps one and hands its state on."""
+    owner = dotted(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    return owner.lower().endswith("scaler") and not call.args and not call.keywords

@@ -4,8 +4,12 @@ import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.calls import argument, is_constant, is_unpacked
+from tpuport.analysis.module import Module, dotted
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Replace, Rule, SetArgument, Severity
+
+NONE_ON_CUDA = "None if torch.cuda.is_available() else {device}"
+STAYS = "a `map_location` of None leaves a checkpoint where it was saved, on CUDA"
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
@@ -16,23 +20,83 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             continue
         where = argument(call, 1, "map_location")
         if where is None and _other_branch_maps(context, call):
-            edit = SetArgument(module.span(call), "map_location", "None if torch.cuda.is_available() else {device}")
+            edit = SetArgument(module.span(call), "map_location", NONE_ON_CUDA)
             message = "on a TPU this branch would load a checkpoint where it was saved, on CUDA"
             yield Draft(rule, call, Role.MOVES, (edit,), message=message)
         elif where is None:
             reason = "a checkpoint saved from CUDA loads only with map_location= on a machine without it"
             yield Draft(rule, call, Role.NEUTRAL, severity=Severity.INFO, reason=reason)
-        elif isinstance(where, ast.IfExp) and is_constant(where.body, None) and context.guards.cuda_tests(where.body):
-            if isinstance(where.orelse, ast.Constant):
-                reason = "None leaves storages on CUDA, where they were saved from"
-                yield Draft(rule, where.body, Role.BLOCKS, severity=Severity.INFO, reason=reason)
-            else:
-                yield Draft(rule, where.body, Role.CUDA_ONLY)
         elif isinstance(where, ast.Lambda) and (moved := _storage_call(where)) is not None:
             if moved.args or moved.keywords:
                 yield Draft(rule, where, Role.BLOCKS, reason="the device that the storage goes to is numbered")
             else:
                 yield Draft(rule, where, Role.MOVES, (Replace(module.span(where), "{device}"),))
+    for node in module.of_type(ast.Constant):
+        if node.value is None and _is_location(module, node) and context.guards.cuda_tests(node):
+            yield from _left_where_saved(context, rule, node)
+    for choice in module.of_type(ast.IfExp):
+        for arm, other in ((choice.body, choice.orelse), (choice.orelse, choice.body)):
+            if _says_location(other) and not _says_location(arm) and context.guards.cuda_tests(arm):
+                yield Draft(rule, arm, Role.BLOCKS, severity=Severity.INFO, message=STAYS)
+
+
+def _left_where_saved(context: Context, rule: Rule, none: ast.Constant) -> Iterator[Draft]:
+    """A `map_location` of None behind a test for CUDA: the test stays, or None is for CUDA where a flag is asked."""
+    module = context.module
+    choice = module.parents[none]
+    tested = choice.test if isinstance(choice, ast.IfExp) and choice.body is none else None
+    settled = isinstance(choice, ast.IfExp) and not isinstance(choice.orelse, ast.Constant)
+    around = {module.statement(none), *(parent for _, parent in module.ancestors(none))}
+    if settled and tested is not None and context.guards.tests_availability(tested):
+        yield Draft(rule, none, Role.CUDA_ONLY)
+    elif all(module.statement(test) in around for test in context.guards.cuda_tests(none)):
+        yield Draft(rule, none, Role.BLOCKS, severity=Severity.INFO, message=STAYS)
+    else:
+        message = "on a TPU this would load a checkpoint where it was saved, on CUDA"
+        yield Draft(rule, none, Role.MOVES, (Replace(module.span(none), NONE_ON_CUDA),), message=message)
+
+
+def _is_location(module: Module, node: ast.expr) -> bool:
+    """Whether a value goes to a `map_location`: as an argument, or through a variable that is called so or given so."""
+    parent = module.parents[node]
+    while isinstance(parent, ast.IfExp) and node is not parent.test:
+        node, parent = parent, module.parents[parent]
+    match parent:
+        case ast.keyword(arg="map_location"):
+            return True
+        case ast.Call(args=[_, second, *_]) if second is node:
+            return module.callee(parent) == "torch.load"
+        case ast.Assign(targets=[ast.Name() | ast.Attribute() as target]):
+            return is_location_name(module, target)
+    return False
+
+
+def is_location_name(module: Module, target: ast.expr) -> bool:
+    """Whether a variable holds a `map_location`, by its name or by where the file gives it."""
+    name = dotted(target)
+    given = [keyword.value for keyword in module.of_type(ast.keyword) if keyword.arg == "map_location"]
+    return name.endswith("map_location") or any(dotted(value) == name for value in given)
+
+
+def gives_location(module: Module, assigned: ast.Assign) -> bool:
+    """Whether a statement of its own sets a `map_location`, where no other branch sets it too."""
+    target = assigned.targets[0]
+    block = module.parents[assigned]
+    if not isinstance(block, ast.If) or (block.orelse and assigned in (*block.body, *block.orelse)):
+        return False
+    if isinstance(target, ast.Subscript):
+        return is_constant(target.slice, "map_location")
+    return isinstance(target, ast.Name | ast.Attribute) and is_location_name(module, target)
+
+
+def _says_location(node: ast.expr) -> bool:
+    """Whether it is a dictionary of arguments with a `map_location` among them."""
+    match node:
+        case ast.Dict(keys=keys):
+            return any(is_constant(key, "map_location") for key in keys if key is not None)
+        case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
+            return any(keyword.arg == "map_location" for keyword in keywords)
+    return False
 
 
 def _other_branch_maps(context: Context, call: ast.Call) -> bool:

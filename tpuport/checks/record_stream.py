@@ -11,7 +11,9 @@ from tpuport.model import Rule
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every call; as a statement it can be left to CUDA."""
     for call in context.module.calls_by_method.get("record_stream", []):
-        assert isinstance(call, ast.Call)
+        assert isinstance(call.func, ast.Attribute)
+        if isinstance(call.func.value, ast.Name) and call.func.value.id in ("self", "cls"):
+            continue  # a method of the project's own, whatever it is for
         guard = statement_guard(context, call)
         if guard:
             yield Draft(rule, call, Role.CUDA_ONLY, own_guard=guard)

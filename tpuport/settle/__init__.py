@@ -12,7 +12,7 @@ from tpuport.model import Finding, GuardStatement, Rename, Rule, Safety, Severit
 from tpuport.settle import comparison, together
 from tpuport.settle.chains import Chain, Chains
 from tpuport.settle.hold import Holds
-from tpuport.settle.reasons import ONE_DEVICE, Reasons
+from tpuport.settle.reasons import MAPS_AWAY, ONE_DEVICE, Reasons
 
 PRINTS = {"print", "info", "debug", "warning", "warn"}
 RAISES_WITHOUT_CUDA = {
@@ -131,13 +131,13 @@ class Settlement:
 
     def _keep(self, chain: Chain, reason: str) -> None:
         """Leave the tests and all that they guard; what would put a TPU host on its CPU is an error."""
-        right = reason == ONE_DEVICE
+        right = reason in (ONE_DEVICE, MAPS_AWAY)
         places = not right and any(self._places_data(draft) for draft in chain.drafts)
         for test in chain.tests:
             if tests_nccl(test) or self.guards.counts_devices(test):
                 continue  # the rules of the NCCL backend and of the device count speak for it
             rule = self.availability if self.guards.tests_availability(test) else self.comparison
-            severity = self._severity_when_kept(chain, test, places)
+            severity = Severity.INFO if right else self._severity_when_kept(chain, test, places)
             self.drafts.append(Draft(rule, test, Role.NEUTRAL, reason=reason, severity=severity))
         line = self.module.span(chain.tests[0]).line
         for draft in chain.drafts:

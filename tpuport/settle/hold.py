@@ -6,6 +6,7 @@ import tokenize
 from functools import cached_property
 
 from tpuport.analysis.module import dotted
+from tpuport.checks.data_parallel import PARTS, WRAPPERS
 from tpuport.draft import Context, Draft
 from tpuport.model import DropArgument, Rename, Replace
 
@@ -43,7 +44,13 @@ class Holds:
         """The first reason that applies."""
         if not draft.edits and not draft.own_guard:
             return ""
-        return self._floor(draft) or self._source(draft) or self._failure(draft) or self._comment(draft)
+        return (
+            self._floor(draft)
+            or self._source(draft)
+            or self._failure(draft)
+            or self._parallel(draft)
+            or self._comment(draft)
+        )
 
     def floor(self, needed: str) -> str:
         """Why a fix that needs torch `needed` can not be made; empty when the floor admits it."""
@@ -75,6 +82,22 @@ class Holds:
             if expected or probe:
                 return "what happens without CUDA is decided here by its failure"
         return ""
+
+    def _parallel(self, draft: Draft) -> str:
+        """What counts or numbers devices to spread a model over them from one process."""
+        if draft.rule.name not in ("device-count", "device-literal"):
+            return ""
+        if any(parent in self._spreads for _, parent in self.module.ancestors(draft.node)):
+            return "it spreads a model over several CUDA devices from one process"
+        return ""
+
+    @cached_property
+    def _spreads(self) -> set[ast.AST]:
+        """Functions that call the parts of `DataParallel`, and classes made of it."""
+        uses = [use for use in self.module.uses if use.name in PARTS and self.module.call_of(use.node)]
+        functions = {function for use in uses if (function := self.module.function(use.node))}
+        classes: list[ast.ClassDef] = self.module.of_type(ast.ClassDef)
+        return {*functions, *(c for c in classes if any(self.module.qualified(base) in WRAPPERS for base in c.bases))}
 
     def _is_probe(self, block: ast.Try) -> bool:
         """Whether a short `try` catches everything and then only says so: by a constant, or by nothing."""

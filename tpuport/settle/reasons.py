@@ -4,9 +4,10 @@ import ast
 
 from tpuport.analysis.branches import OUTPUT_CALLS, Branches
 from tpuport.analysis.devices import DEVICE_NAME, Place, place
-from tpuport.analysis.guards import CUDA_AVAILABLE, SKIPS, conditions, ends_block, is_skip, tests_nccl
+from tpuport.analysis.guards import CUDA_AVAILABLE, SKIPS, Condition, conditions, ends_block, is_skip, tests_nccl
 from tpuport.analysis.module import dotted
 from tpuport.checks.device_comparison import subject
+from tpuport.checks.map_location import gives_location
 from tpuport.draft import Context, Draft, Role
 from tpuport.settle.chains import Chain
 from tpuport.settle.hold import Holds
@@ -17,6 +18,7 @@ PORTABLE_SPEEDUPS = {"pin_memory", "non_blocking", "fused"}
 TELLS_APART = "it tells CUDA from other accelerators"
 HANDED_ON = "its value is handed on, and where it goes is not known"
 NCCL = "NCCL exists for CUDA only"
+MAPS_AWAY = "without it a checkpoint is left where it was saved, on CUDA"
 ONE_DEVICE = "without CUDA it drives no devices from this process, which is right on a TPU"
 NOT_PLAIN = "what it guards can not be told to mean the same on other accelerators"
 
@@ -53,9 +55,20 @@ class Reasons:
             return "TorchScript compiles this function, which does not know the accelerator"
         if any(map(self._empties_device_ids, chain.tests)):
             return ONE_DEVICE
+        if any(map(self._maps_away, chain.tests)):
+            return MAPS_AWAY
         if chain.suspects:
             return f"line {self.module.span(chain.suspects[0]).line} looks like code for CUDA only"
         return self.holds.floor(self.needed)
+
+    def _maps_away(self, test: ast.expr) -> bool:
+        """Whether a test that fails gives a `map_location`, and no branch for CUDA gives another."""
+        return any(
+            not condition.holds and test in self.context.guards.cuda_sources(Condition(condition.test, True))
+            for assigned in self.module.of_type(ast.Assign)
+            if gives_location(self.module, assigned)
+            for condition in conditions(self.module, assigned)
+        )
 
     def _empties_device_ids(self, test: ast.expr) -> bool:
         """Whether a wrapper in the manner of `DataParallel` is told here to call its module alone."""
