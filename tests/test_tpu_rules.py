@@ -1,11 +1,14 @@
 """What a TPU runs wrongly, slowly or not at all: findings, and code close to it that is none."""
 
+from pathlib import Path
+
 import pytest
 
 from tpuport import catalog
 from tpuport.kinds import python
 from tpuport.match import findings
-from tpuport.model import Project
+from tpuport.model import Facts, Project
+from tpuport.survey import survey
 
 RULES = catalog.load().rules
 FORWARD = (
@@ -236,3 +239,66 @@ def test_an_embedding_belongs_to_its_class() -> None:
     call = "  def f(self):\n    return self.e(torch.tensor([4]))\n"
     assert found(first + call) == [("TP908", "warning", 6)]
     assert found(f"{first}class B(A):\n{call}") == []
+
+
+AUTOCAST = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\namp = torch.autocast('cuda')\n"
+NORMED = AUTOCAST + (
+    "class Net(nn.Module):\n"
+    "  def __init__(self):\n"
+    "    self.inner, self.other = nn.Linear(8, 8), nn.Linear(8, 8)\n"
+    "    self.lin = nn.Linear(8, 8)\n    self.act = nn.GELU()\n    self.norm = nn.LayerNorm({})\n"
+    "  def forward(self, x, y):\n    {}\n    return x\n"
+)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = self.norm(self.lin(x))",
+        "x = self.lin(x)\n    y = y + 1\n    x = self.norm(x)",
+        "x = self.norm(F.dropout(self.act(self.lin(x)), 0.1).transpose(1, 2))",
+        "x = x @ y\n    x = x.view(1, 8)\n    x = self.norm(x)",
+        "with torch.autocast('cuda'):\n      x = self.norm(torch.bmm(x, y))",
+    ],
+)
+def test_a_norm_of_half_precision(body: str) -> None:
+    (code, severity, line) = found(NORMED.format("8", body))[0]
+    assert (code, severity) == ("TP909", "warning")
+    assert "self.norm(" in NORMED.format("8", body).splitlines()[line - 1]
+
+
+@pytest.mark.parametrize(
+    ("norm", "body"),
+    [
+        ("8", "x = self.norm(self.lin(x).float())"),
+        ("8", "x = self.norm(x + self.lin(x))"),
+        ("8", "x = self.lin(x)\n    if y: x = y\n    x = self.norm(x)"),
+        ("8", "x = self.lin(x)\n    x += y\n    x = self.norm(x)"),
+        ("8", "with torch.autocast('cuda', enabled=False):\n      x = self.norm(self.lin(x))"),
+        ("8, elementwise_affine=False", "x = self.norm(self.lin(x))"),
+        ("8, dtype=torch.bfloat16", "x = self.norm(self.lin(x))"),
+    ],
+)
+def test_a_norm_of_what_may_be_float32(norm: str, body: str) -> None:
+    assert found(NORMED.format(norm, body)) == []
+
+
+def test_a_norm_of_half_precision_in_a_sequence() -> None:
+    layers = "nn.Sequential(nn.LayerNorm(8), nn.Linear(8, 8), nn.ReLU(), nn.LayerNorm(8), nn.LayerNorm(8))\n"
+    assert found(AUTOCAST + layers) == [("TP909", "warning", 5)]
+    (finding,) = findings(AUTOCAST + layers, Project("2.11"), [rule for rule in RULES if rule.code == "TP909"])
+    assert finding.span.column > layers.index("nn.ReLU")
+
+
+def test_a_norm_where_no_file_uses_autocast() -> None:
+    source = NORMED.format("8", "x = self.norm(self.lin(x))").replace("amp = torch.autocast('cuda')\n", "")
+    rules = [rule for rule in RULES if rule.code == "TP909"]
+    assert not findings(source, Project("2.11"), rules)
+    assert findings(source, Project("2.11", facts=Facts(autocasts=True)), rules)
+
+
+def test_a_file_with_autocast_speaks_for_all(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("import torch\n")
+    (tmp_path / "train.py").write_text("import torch\nuses = torch.autocast\n")
+    assert not survey([tmp_path / "model.py"]).facts.autocasts
+    assert survey([tmp_path / "model.py", tmp_path / "train.py"]).facts.autocasts

@@ -340,6 +340,8 @@ class Facts:
     """Names of values that some file hands to a process group as its backend."""
     uses_torch: bool = False
     """Whether any file speaks of torch: without that, what other files say of GPUs is no business of a port."""
+    autocasts: bool = False
+    """Whether any file speaks of autocast, under which models elsewhere run perhaps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,4 +136,5 @@ def together(facts: Sequence[Facts]) -> Facts:
         tuple(sorted({name for fact in facts for name in fact.device_names})),
         tuple(sorted({name for fact in facts for name in fact.backend_names})),
         any(fact.uses_torch for fact in facts),
+        any(fact.autocasts for fact in facts),
     )

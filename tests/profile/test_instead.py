@@ -8,7 +8,12 @@ import pytest
 import torch
 from torch.nn import functional
 
+from tpuport import catalog
 from tpuport.checks.missing_kernel import FUNCTIONS, INSTEAD
+from tpuport.match import findings
+from tpuport.model import Project
+
+RULES = [rule for rule in catalog.load().rules if rule.code == "TP901"]
 
 A, B = torch.randn(4, 3, generator=torch.Generator().manual_seed(0)), torch.linspace(-2, 2, 12).reshape(4, 3)
 GAPS = A.where(A < 1, torch.nan)
@@ -45,6 +50,28 @@ def test_it_gives_what_the_operator_gives(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", INSTEAD)
-def test_lint_finds_the_operator(name: str) -> None:
-    names = {full.removeprefix("torch.").removeprefix("nn.functional.").replace(".", "_") for full in FUNCTIONS}
-    assert name in names
+def test_lint_finds_the_operator_and_names_what_to_write(name: str) -> None:
+    (full,) = (
+        full
+        for full in FUNCTIONS
+        if full.removeprefix("torch.").removeprefix("nn.functional.").replace(".", "_") == name
+    )
+    assert _messages(f"import torch\n{full}(a)\n")[0].endswith(
+        f"`{full}` has no kernel for a TPU, and raises there: write `{INSTEAD[name]}`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ("torch.nn.Mish()", "mish"),
+        ("torch.nn.HuberLoss()", "huber_loss"),
+        ("torch.nn.SmoothL1Loss()", "smooth_l1_loss"),
+    ],
+)
+def test_a_class_is_written_as_its_operator(call: str, name: str) -> None:
+    assert INSTEAD[name] in _messages(f"import torch\n{call}\n")[0]
+
+
+def _messages(source: str) -> list[str]:
+    return [finding.message for finding in findings(source, Project("2.11"), RULES)]

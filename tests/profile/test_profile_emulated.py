@@ -237,7 +237,15 @@ def test_a_check_of_torch_tpu_that_ends_the_process_is_told_with_its_line(tmp_pa
     assert failure["what"].startswith("the process was ended by SIGABRT before its first step: scatter.cc:")
     assert "expect the same on a TPU" in failure["hint"]
     # Where the script waited for the work that it had started before.
-    assert failure["place"]["line"] == 22
+    assert failure["place"]["line"] == 26
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+def test_a_norm_that_torch_tpu_cannot_compile_is_told_with_its_remedy(tmp_path: Path, mode: str) -> None:
+    run = profile(tmp_path, "unsupported.py", *OPTIONS, "--mode", mode, arguments=("norm",))
+    failure = run.failure(mode)
+    assert "`layer_norm`" in failure["hint"]
+    assert "norm(x.float())" in failure["hint"]
 
 
 def test_a_crash_in_one_mode_loses_only_that_mode(tmp_path: Path) -> None:

@@ -48,6 +48,9 @@ INSTEAD = {
 Each ran on torch_tpu 0.2.0 and gave what the operator gives on the CPU.
 """
 
+_CLASSES = {"nn.HuberLoss": "huber_loss", "nn.Mish": "mish", "nn.SmoothL1Loss": "smooth_l1_loss"}
+"""Classes of torch.nn, with the operator of INSTEAD that each calls."""
+
 METHODS = frozenset(
     ("copysign", "logaddexp", "nansum", "nanmedian", "kthvalue", "slogdet", "matrix_exp", "renorm", "log_normal_",
      "geometric_", "cauchy_", "to_sparse", "to_sparse_csr", "to_mkldnn")
@@ -78,9 +81,16 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
 def _draft(context: Context, rule: Rule, node: ast.expr, name: str) -> Draft:
     certain = name.startswith("torch.nn.") or in_forward(context.module, node)
     severity = rule.severity if certain else Severity.INFO
-    return Draft(
-        rule, node, Role.NEUTRAL, message=rule.message.replace("this operator", f"`{name}`"), severity=severity
-    )
+    message = rule.message.replace("this operator", f"`{name}`")
+    if instead := INSTEAD.get(_operator(name)):
+        message += f": write `{instead}`"
+    return Draft(rule, node, Role.NEUTRAL, message=message, severity=severity)
+
+
+def _operator(name: str) -> str:
+    """The name in aten of a function of torch, of a method of tensors, or of a class of torch.nn."""
+    name = name.removeprefix("torch.").removeprefix("Tensor.").removeprefix("nn.functional.")
+    return _CLASSES.get(name, name.replace(".", "_"))
 
 
 def _mode(call: ast.Call) -> str:

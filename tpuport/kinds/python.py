@@ -154,6 +154,7 @@ TORCH_CANDIDATE = (
     b"to_sparse",
     b"to_mkldnn",
     b"def forward(",
+    b"LayerNorm(",
     b"Embedding(",
     b"index_select(",
     b"torch.tensor([",
@@ -173,6 +174,7 @@ class _Python:
     def look(self, path: Path, raw: bytes, selection: bool = True) -> Look | None:
         """What the bytes tell at a glance."""
         uses_torch = b"import torch" in raw or b"from torch" in raw
+        autocasts = b"autocast" in raw
         if is_candidate(raw):
             facts = Facts(
                 tuple(said.cuda_methods(raw)),
@@ -182,10 +184,13 @@ class _Python:
                 said.device_names(raw),
                 said.backend_names(raw),
                 uses_torch,
+                autocasts,
             )
             return Look(True, facts)
         text.decode(raw, path)
-        return Look(False, Facts(device_names=said.device_names(raw), uses_torch=True)) if uses_torch else None
+        if not uses_torch:
+            return None
+        return Look(False, Facts(device_names=said.device_names(raw), uses_torch=True, autocasts=autocasts))
 
     def findings(self, source: str, project: Project, rules: Sequence[Rule]) -> list[Finding]:
         """What `rules` find."""

@@ -43,6 +43,7 @@ FOLLOWS_FAILURE = "a required argument is in a failed state"
 """What torch_tpu says of everything that uses the result of an execution that failed."""
 _FATAL_LINE = re.compile(r"^F\d{4} .*? (?P<where>\S+:\d+)\] (?P<what>.*)$", re.MULTILINE)
 _FALLBACK = re.compile(rb"operator 'aten::(\w+)[\w.]*' is not implemented for TPU\. Falling back to CPU")
+_MIXED_TYPES = re.compile(rb'loc\("(\w+)/\w+".*: error: .* op requires compatible element types')
 _FAULT_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 
 
@@ -97,6 +98,8 @@ class Run:
     """What torch_tpu's runtime logged of the first execution that failed; the script may not have seen it."""
     fallbacks: tuple[str, ...] = ()
     """Operations that torch_tpu's runtime logged to have run on the CPU, without their overloads."""
+    mixed_types: str = ""
+    """The first operation that torch_tpu could not lower because of inputs of different types."""
     number: int = 1
     """Which of the mode's runs this is, from 1."""
     rank: int = 0
@@ -207,6 +210,7 @@ def _load_run(folder: Path, header: RunHeader) -> Run:
         rank=header.rank,
         fatal=_fatal(log),
         fallbacks=_fallbacks(log),
+        mixed_types=_mixed_types(log),
     )
 
 
@@ -238,6 +242,11 @@ def _fatal(log: bytes) -> str:
 
 def _fallbacks(log: bytes) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.decode() for name in _FALLBACK.findall(log)))
+
+
+def _mixed_types(log: bytes) -> str:
+    match = _MIXED_TYPES.search(log)
+    return match[1].decode() if match else ""
 
 
 def _tail(log: bytes) -> tuple[str, ...]:

@@ -81,6 +81,16 @@ def missing_kernel(operation: str, what_happens: str = "") -> Advice:
     return Advice(what_happens, edit, "missing-kernel")
 
 
+def mixed_types(operation: str) -> str:
+    """Return what to do about an operation of aten that torch_tpu can't lower for inputs of different types."""
+    remedy = (
+        "Give it float32, as autocast does on CUDA: `norm(x.float())`. `tpuport lint` finds it: half-layer-norm."
+        if operation == "layer_norm"
+        else "Convert them to one type before."
+    )
+    return f"torch_tpu 0.2.0 cannot compile `{operation}` where its inputs and weights differ in type. {remedy}"
+
+
 def for_break(identifier: str) -> Advice:
     """Return the advice for a kind of graph break; an empty one for a kind without."""
     return _BREAKS.get(identifier, Advice())

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tpuport.profile.analyses.advice import missing_kernel
+from tpuport.profile.analyses.advice import missing_kernel, mixed_types
 from tpuport.profile.figures import Figure, time_basis
 from tpuport.profile.places import Place, Places
 from tpuport.profile.plan import Device, Mode, Plan
@@ -247,6 +247,8 @@ def failure(plan: Plan, run: Run) -> Failure | None:
             hint = f"Each process of the script may hold {plan.memory_limit / 2**30:g} GiB: raise --memory-limit."
         elif ended.error.startswith("EOFError") and any(note.code == "stdin" for note in records.of(Note)):
             hint = "Under tpuport standard input is empty; pass what the script asks for as arguments after `--`."
+        elif run.mixed_types:
+            hint = mixed_types(run.mixed_types)
         what = f"{_first_line(ended.error)} ({_when(steps)})"
         if FOLLOWS_FAILURE in ended.error and run.failed_execution:
             what += f"; what failed first: {_first_line(run.failed_execution)}"
