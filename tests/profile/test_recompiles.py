@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from tests.profile.command import make_session
-from tpuport.profile.analyses.recompiles import Recompiles, analyse_recompiles, describe
+from tpuport.profile.analyses.guards import cause_of
+from tpuport.profile.analyses.recompiles import Recompiles, analyse_recompiles
 from tpuport.profile.figures import Basis, Figure
 from tpuport.profile.places import Place
 from tpuport.profile.plan import Mode
@@ -25,6 +26,14 @@ def size(name: str, old: int, new: int) -> str:
     return f"tensor '{name}' size mismatch at index 0. expected {old}, actual {new}"
 
 
+def needs_gradient(expected: int) -> str:
+    return f"tensor 'x' requires_grad mismatch. expected requires_grad={expected}"
+
+
+def keys(old: str, new: str) -> str:
+    return f"tensor 'x' dispatch key set mismatch. expected DispatchKeySet({old}), actual DispatchKeySet({new})"
+
+
 def compiled(frame: int, version: int, operations: int = 3, failure: str | None = None) -> FrameCompiled:
     reason = failure and "recompile_limit hit"
     return FrameCompiled(frame, version, "f", "/project/model.py", 4, operations, 0.1, failure, reason)
@@ -40,12 +49,37 @@ def analysed(folder: Path, *records: object) -> Recompiles:
         (size("x", 2, 3), "size of `x` in dimension 0 changed", "2 → 3"),
         (VALUE, "value of `n` changed", "0 → other"),
         ("GLOBAL_STATE changed: grad_mode", "gradient mode changed (torch.no_grad, inference_mode)", ""),
-        ("tensor 'x' dtype mismatch", "tensor 'x' dtype mismatch", ""),
+        ("tensor 'x' dtype mismatch. expected Float, actual Double", "dtype of `x` changed", "Float → Double"),
+        ("tensor 'x' rank mismatch. expected 2, actual 1", "number of dimensions of `x` changed", "2 → 1"),
+        ("tensor 'x' stride mismatch at index 0. expected 4, actual 1", "strides of `x` changed", "4 → 1"),
+        (needs_gradient(0), "whether `x` needs a gradient changed", "no → yes"),
+        (needs_gradient(1), "whether `x` needs a gradient changed", "yes → no"),
+        (keys("CPU, AutogradCPU", "Meta, AutogradMeta"), "device of `x` changed", ""),
+        (keys("CPU, AutogradCPU", "CPU"), "whether autograd sees `x` changed (torch.inference_mode)", ""),
+        ("GLOBAL_STATE changed: autocast(cpu)_enabled ", "autocast changed", ""),
+        ("self._modules['d'].training == True  # x", "training mode changed (Module.train, Module.eval)", ""),
+        ("___check_obj_id(x, 7)", "___check_obj_id(x, 7)", ""),
         ("", "unknown cause", ""),
     ],
 )
 def test_guards_are_put_into_plain_words(guard: str, cause: str, change: str) -> None:
-    assert describe(guard) == (cause, change)
+    found = cause_of(guard)
+    assert (found.text, found.change) == (cause, change)
+
+
+def test_a_new_size_is_told_though_the_gradient_that_the_other_version_wants_differs_too(tmp_path: Path) -> None:
+    """A discriminator sees real, detached and generated batches; then comes the last, smaller batch."""
+    found = analysed(
+        tmp_path,
+        Recompile(1, 1, (f"1/0: {needs_gradient(1)}",)),
+        Recompile(1, 2, (f"1/1: {needs_gradient(0)}", f"1/0: {size('x', 32, 12)}")),
+        Recompile(1, 3, (f"1/2: {needs_gradient(1)}", f"1/1: {size('x', 32, 12)}", f"1/0: {needs_gradient(1)}")),
+    )
+    assert {row.cause: row.count for row in found.rows} == {
+        "whether `x` needs a gradient changed": 2,
+        "size of `x` in dimension 0 changed": 1,
+    }
+    assert all(row.edit for row in found.rows)
 
 
 def test_sizes_of_one_tensor_are_one_row(tmp_path: Path) -> None:

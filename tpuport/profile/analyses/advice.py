@@ -18,6 +18,8 @@ class Advice:
     rule: str = ""
 
 
+NO_ADVICE = Advice()
+
 _READS_VALUE = "Python reads a value out of a tensor, so the graph ends and the host waits for the device"
 _KEEP_TENSOR = "Keep it a tensor inside the model, and read it after the step, every so many steps."
 _BREAKS = {
@@ -93,7 +95,7 @@ def mixed_types(operation: str) -> str:
 
 def for_break(identifier: str) -> Advice:
     """Return the advice for a kind of graph break; an empty one for a kind without."""
-    return _BREAKS.get(identifier, Advice())
+    return _BREAKS.get(identifier, NO_ADVICE)
 
 
 BATCH_SIZE = Advice(
@@ -112,6 +114,22 @@ NUMBER = Advice(
 )
 GRADIENTS = Advice(
     "training and evaluation are compiled apart", "Nothing to do, as long as it does not go on changing."
+)
+TRAINING = Advice(
+    "a model in training and in evaluation is compiled apart", "Nothing to do, as long as it does not go on changing."
+)
+INPUT_GRADIENT = Advice(
+    "an input that gradients flow back to, and one that none do (data, or what detach() gave), are compiled apart",
+    "Nothing to do, as long as it does not go on changing.",
+)
+AUTOCAST = Advice(
+    "a model under autocast and one without it, or in another type, are compiled apart",
+    "Call it under the same autocast everywhere, evaluation included.",
+)
+DIMENSIONS = Advice("an input with more or fewer dimensions", "Give the model the same dimensions in every call.")
+LAYOUT = Advice(
+    "the same sizes lie in memory in another way, as those of a view do (a slice, a transpose)",
+    "Give the model a copy that lies as all others do: `x.clone(memory_format=torch.contiguous_format)`.",
 )
 TYPE = Advice("an input of another type", "Convert inputs to one dtype and device before the model is called.")
 INPUT = Advice(

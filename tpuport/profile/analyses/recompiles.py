@@ -4,8 +4,9 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from tpuport.profile.analyses.advice import BATCH_SIZE, GRADIENTS, LENGTH, NUMBER, TYPE, Advice
+from tpuport.profile.analyses.advice import Advice
 from tpuport.profile.analyses.buckets import Buckets, propose
+from tpuport.profile.analyses.guards import EQUAL, SIZE, cause_of, condition
 from tpuport.profile.figures import Figure, time_basis
 from tpuport.profile.places import Place, Places
 from tpuport.profile.plan import Mode
@@ -16,11 +17,6 @@ _VERSION_PREFIX = re.compile(r"^\d+/(\d+): ")
 _POSITIONAL = re.compile(r"\bargs\[(\d+)\]")
 _KEYWORD = re.compile(r"\bkwargs\['(\w+)'\]")
 _STACK_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
-_SIZE = re.compile(
-    r"^tensor '(?P<name>.+)' size mismatch at index (?P<dim>\d+)\. expected (?P<old>\d+), actual (?P<new>\d+)"
-)
-_EQUAL = re.compile(r"^(?P<name>[^=<>!]+?) == (?P<old>.+)$")
-_NUMBER = re.compile(r"^-?\d+(\.\d*)?([eE][-+]?\d+)?$")
 _LIMIT = re.compile(r"(recompile_limit|cache_size_limit|recompile limit)", re.IGNORECASE)
 
 
@@ -117,53 +113,24 @@ def _row(session: Session, group: "_Group") -> RecompileRow:
 
 def _add(groups: dict[_Key, _Group], mode: Mode, frames: "_Frames", record: Recompile) -> None:
     guard = frames.decisive_guard(record)
-    cause, change = describe(guard)
+    cause = cause_of(guard)
+    change = cause.change
     place = frames.place_of_guard(guard) or frames.place(record.frame_id, record.compile_id)
-    key = (place.file if place else "", place.line if place else 0, cause)
-    group = groups.setdefault(key, _Group(place, cause, _advice(guard)))
+    key = (place.file if place else "", place.line if place else 0, cause.text)
+    group = groups.setdefault(key, _Group(place, cause.text, cause.advice))
     group.counts[mode] = group.counts.get(mode, 0) + 1
     group.seconds[mode] = group.seconds.get(mode, 0.0) + frames.seconds(record)
-    if match := _SIZE.match(guard):
+    if match := SIZE.match(guard):
         group.sizes |= {int(match["old"]), int(match["new"])}
-    elif (match := _EQUAL.match(_condition(guard))) and change:
+    elif (match := EQUAL.match(condition(guard))) and change:
         change = f"{match['old'].strip()} → {frames.value_in_version(record, match['name'].strip()) or 'other'}"
     if change:
         group.changes.append(change)
 
 
-def _advice(guard: str) -> Advice:
-    if match := _SIZE.match(guard):
-        return BATCH_SIZE if match["dim"] == "0" else LENGTH
-    condition = _condition(guard)
-    if "grad_mode" in condition:
-        return GRADIENTS
-    if "dtype mismatch" in condition or "device mismatch" in condition or "type mismatch" in condition:
-        return TYPE
-    if (match := _EQUAL.match(condition)) and _NUMBER.match(match["old"].strip()):
-        return NUMBER
-    return Advice()
-
-
-def _condition(guard: str) -> str:
-    """Return the guard's own condition, without the source that follows it."""
-    return guard.splitlines()[0].partition("  #")[0].strip() if guard else ""
-
-
 def _version(reason: str) -> int:
     match = _VERSION_PREFIX.match(reason)
     return int(match[1]) if match else -1
-
-
-def describe(guard: str) -> tuple[str, str]:
-    """Return the cause that a failed guard stands for, and what it changed from and to, if the guard says so."""
-    first = _condition(guard) or "unknown cause"
-    if match := _SIZE.match(first):
-        return f"size of `{match['name']}` in dimension {match['dim']} changed", f"{match['old']} → {match['new']}"
-    if "grad_mode" in first:
-        return "gradient mode changed (torch.no_grad, inference_mode)", ""
-    if match := _EQUAL.match(first):
-        return f"value of `{match['name'].strip()}` changed", f"{match['old'].strip()} → other"
-    return first, ""
 
 
 class _Frames:
@@ -184,8 +151,8 @@ class _Frames:
         self._values: dict[tuple[int, int, str], str] = {}
         for record in run.records.of(Recompile):
             for reason in record.reasons:
-                condition = _condition(self._named(record.frame_id, _VERSION_PREFIX.sub("", reason)))
-                if match := _EQUAL.match(condition):
+                equality = condition(self._named(record.frame_id, _VERSION_PREFIX.sub("", reason)))
+                if match := EQUAL.match(equality):
                     key = record.frame_id, _version(reason), match["name"].strip()
                     self._values[key] = match["old"].strip()
 
@@ -213,16 +180,16 @@ class _Frames:
         newest_first = sorted(record.reasons, key=_version, reverse=True)
         guards = [self._named(record.frame_id, _VERSION_PREFIX.sub("", reason)) for reason in newest_first]
         candidates = [guard for guard in guards if not self._fits_some_version(record.frame_id, guard)] or guards
-        unseen = [guard for guard in candidates if (record.frame_id, describe(guard)[0]) not in self._causes]
+        unseen = [guard for guard in candidates if (record.frame_id, cause_of(guard).text) not in self._causes]
         chosen = (unseen or candidates or [""])[0]
-        self._causes.add((record.frame_id, describe(chosen)[0]))
+        self._causes.add((record.frame_id, cause_of(chosen).text))
         for guard in guards:
-            if match := _SIZE.match(guard):
+            if match := SIZE.match(guard):
                 self._sizes[record.frame_id, f"{match['name']}[{match['dim']}]"] |= {match["old"], match["new"]}
         return chosen
 
     def _fits_some_version(self, frame_id: int, guard: str) -> bool:
-        match = _SIZE.match(guard)
+        match = SIZE.match(guard)
         return match is not None and match["new"] in self._sizes[frame_id, f"{match['name']}[{match['dim']}]"]
 
     def _named(self, frame_id: int, guard: str) -> str:
