@@ -95,10 +95,17 @@ def test_what_was_changed_in_the_optimizer_is_said(stepped: Profiled) -> None:
     assert remark["text"] == "the step of AdamW is compiled too, with capturable=True and its learning rate as a tensor"
 
 
-def test_two_optimizers_and_a_schedule_are_compiled_once(tmp_path: Path) -> None:
-    run = profile(tmp_path, "two_optimizers.py", *EMULATED, "--mode", "compiled-step")
+def test_two_optimizers_one_with_a_schedule_and_one_fused_are_compiled_once(tmp_path: Path) -> None:
+    run = profile(tmp_path, "two_optimizers.py", *EMULATED, "--mode", "eager", "--mode", "compiled-step")
     assert run.result.code == 0, run.result.err
-    assert run.result.document["recompiles"]["rows"] == []
+    assert run.result.document["recompiles"] == {"rows": [], "limits": []}
+    assert run.result.document["graph_breaks"]["rows"] == []
+    assert [row["first_difference"] for row in run.result.document["losses"]["rows"]] == [None]
+    (remarks,) = [row["remarks"] for row in run.result.document["modes"]["rows"] if row["mode"] == "compiled-step"]
+    assert any(
+        "the step of AdamW is compiled too" in remark["text"] and "without fused=True" in remark["text"]
+        for remark in remarks
+    )
     assert run.row("programs", "compiled-step")["graphs"]["value"] == 4
     assert run.row("modes", "compiled-step")["step_time"]["steps"] == 2
 

@@ -168,7 +168,8 @@ def _profile(
     calls = ModelCalls(writer, prefixes, names, numbers, compile_models=mode.compiles, call_ended=steps.call_ended)
     targets = Targets(plan, calls.compile_function, calls.compile_module)
     if mode is Mode.COMPILED_STEP:
-        CompiledSteps(writer, torch.compile, capturable=plan.device is not Device.CPU).install()
+        capturable = plan.device is not Device.CPU
+        CompiledSteps(writer, torch.compile, lambda: trace.graphs, capturable=capturable).install()
     calls.install(targets)
     targets.install()
 

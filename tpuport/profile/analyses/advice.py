@@ -55,10 +55,12 @@ _BREAKS = {
         "Move it out of the compiled model, or put it under `if not torch.compiler.is_compiling():`.",
     ),
     "GB0098": Advice(
-        "the function is marked with torch.compiler.disable", "Take the mark away, or call it outside the model."
+        "the function called here is marked with torch.compiler.disable",
+        "Take the mark away if it is yours; else call the function outside the compiled model.",
     ),
     "GB0099": Advice(
-        "the function is marked with torch.compiler.disable", "Take the mark away, or call it outside the model."
+        "the function called here is marked with torch.compiler.disable",
+        "Take the mark away if it is yours; else call the function outside the compiled model.",
     ),
     "GB0105": Advice(_READS_VALUE, "Stay with torch's own operations instead of numpy's.", "host-sync"),
     "GB0109": Advice(_READS_VALUE, _KEEP_TENSOR, "host-sync"),

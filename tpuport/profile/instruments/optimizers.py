@@ -21,11 +21,15 @@ class CompiledSteps:
     Hooks, and the closure if there is one, stay outside: they are the script's.
     """
 
-    def __init__(self, writer: RecordWriter, compile_: Compile, *, capturable: bool) -> None:
+    def __init__(self, writer: RecordWriter, compile_: Compile, graphs: Callable[[], int], *, capturable: bool) -> None:
+        """`graphs` counts the graphs made so far: a step of which none is made was not compiled."""
         self._writer = writer
         self._compile = compile_
+        self._graphs = graphs
         self._capturable = capturable
         self._classes: set[type] = set()
+        self._changes: weakref.WeakKeyDictionary[torch.optim.Optimizer, str] = weakref.WeakKeyDictionary()
+        self._said: set[type] = set()
 
     def install(self) -> None:
         """Watch optimizers being built."""
@@ -37,14 +41,20 @@ class CompiledSteps:
             if capturable:
                 # Otherwise the count of steps stays on the host, and a compiled step can't take it.
                 defaults["capturable"] = True
+            changes = ", with capturable=True and its learning rate as a tensor" if capturable else ""
+            if defaults.get("fused"):
+                # Torch keeps the fused implementations out of all graphs.
+                defaults["fused"] = None
+                changes += ", without fused=True, which torch.compile does not look into"
             initialise(optimizer, params, defaults, *arguments, **keywords)
             if capturable:
-                # As a number it would be part of the compiled step, which a schedule then has compiled anew each time.
-                for group in optimizer.param_groups:
-                    group["lr"] = torch.as_tensor(group["lr"], device=group["params"][0].device)
-            if type(optimizer) not in self._classes:
-                self._classes.add(type(optimizer))
-                self._compile_class(type(optimizer), capturable=capturable)
+                _rates_as_tensors(optimizer)
+            self._changes[optimizer] = changes
+            # AdamW has its step from Adam: compiled for one, it is for the other.
+            kind = next(kind for kind in type(optimizer).__mro__ if "step" in kind.__dict__)
+            if kind not in self._classes:
+                self._classes.add(kind)
+                self._compile_class(kind, capturable=capturable)
 
         torch.optim.Optimizer.__init__ = watched
 
@@ -65,15 +75,39 @@ class CompiledSteps:
                 with torch.enable_grad():
                     loss = closure()
             with torch.set_grad_enabled(inner is guarded or optimizer.defaults.get("differentiable", False)):
+                if capturable:
+                    _rates_as_tensors(optimizer)
+                graphs = self._graphs()
                 if optimizer not in compiled:
                     compiled[optimizer] = self._compile(_copied(inner))
                 compiled[optimizer](optimizer, None, *arguments, **keywords)
+            self._say_what_came_of_it(optimizer, compiled=self._graphs() > graphs)
             return loss
 
         kind.step = torch.optim.Optimizer.profile_hook_step(step)
         kind.step.hooked = True
-        how = ", with capturable=True and its learning rate as a tensor" if capturable else ""
-        self._writer.write(Note("compiled-step", f"the step of {kind.__name__} is compiled too{how}"))
+
+    def _say_what_came_of_it(self, optimizer: torch.optim.Optimizer, *, compiled: bool) -> None:
+        kind = type(optimizer)
+        if kind in self._said:
+            return
+        self._said.add(kind)
+        if compiled:
+            text = f"the step of {kind.__name__} is compiled too{self._changes.get(optimizer, '')}"
+            self._writer.write(Note("compiled-step", text))
+        else:
+            text = f"torch.compile made no graph of the step of {kind.__name__}, which stays eager"
+            self._writer.write(Note("step-not-compiled", text))
+
+
+def _rates_as_tensors(optimizer: torch.optim.Optimizer) -> None:
+    """Make tensors of learning rates: a number is part of a compiled step, and each new one compiles it anew.
+
+    Schedules fill the tensor; scripts that set a rate themselves put a number in its place.
+    """
+    for group in optimizer.param_groups:
+        if not isinstance(group["lr"], torch.Tensor):
+            group["lr"] = torch.as_tensor(group["lr"], device=group["params"][0].device)
 
 
 def _copied(function: types.FunctionType) -> types.FunctionType:
