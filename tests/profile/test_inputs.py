@@ -115,3 +115,19 @@ def test_every_format_shows_them(profiled: Profiled, format_: str) -> None:
     assert shown.code == 0, shown.err
     assert "Waits for input" in shown.out
     assert "Operations on the CPU in a step: 4" in shown.out
+
+
+def test_workers_that_start_in_a_watched_step_leave_the_device_alone(tmp_path: Path) -> None:
+    run = profile(tmp_path, "workers.py", *OPTIONS)
+    assert run.result.code == 0, run.result.err
+    assert run.row("modes", "eager")["step_time"]["steps"] == 3
+
+
+def test_what_a_worker_raises_is_told_with_its_line(tmp_path: Path) -> None:
+    options = ("--device", "cpu", "--steps", "3", "--warmup", "2", "--timeout", "120", "--mode", "eager")
+    run = profile(tmp_path, "workers.py", *options, arguments=("fails",))
+    assert run.result.code == 3
+    failure = run.failure("eager")
+    said = "ValueError: Caught ValueError in DataLoader worker process 0: ValueError: row 0 is damaged (after 2 steps)"
+    assert failure["what"] == said
+    assert failure["place"]["line"] == 18

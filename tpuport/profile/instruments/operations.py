@@ -77,7 +77,8 @@ class Operations(TorchDispatchMode):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run one operation."""
-        if not self._watching:
+        # A DataLoader's worker that is forked in this step has the mode too, and may not touch the device.
+        if not self._watching or not self._writer.owns_process:
             return func(*args, **(kwargs or {}))
         stack = _frames(sys._getframe(1))
         node = torch._C._current_autograd_node()

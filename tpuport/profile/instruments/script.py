@@ -5,6 +5,7 @@ import importlib.util
 import io
 import linecache
 import os
+import re
 import shutil
 import sys
 import traceback
@@ -33,6 +34,11 @@ SCRIPT_BODY = "module"
 _LEFT_OUT_SHOWN = 5
 _write = os.write
 _ERROR_LIMIT = 2_000
+_TRACEBACK_LINE = re.compile(r'^  File "(.*)", line (\d+), in (.*)$', re.MULTILINE)
+_WORKER_ERROR = re.compile(
+    r"(?P<caught>Caught .*)\nOriginal Traceback.*\n(?P<trace>(?:  .*\n)+)(?P<error>(?:.*\n?)*)", re.MULTILINE
+)
+"""How torch raises in the script what was raised in another process or thread, such as a DataLoader's worker."""
 """Characters of an exception's message that are kept: compilers put whole programs there."""
 
 
@@ -64,7 +70,12 @@ class ScriptEnd:
             if code is None or isinstance(code, int):
                 return Ended("exit", code or 0, frame=frame)
             return Ended("exit", 1, error=str(code)[:_ERROR_LIMIT], frame=frame)
-        text = f"{type(error).__name__}: {_message(error)}".strip().removesuffix(":")
+        message = _message(error)
+        if (worker := _WORKER_ERROR.match(message)) is not None:
+            message = f"{worker['caught'].removesuffix('.')}: {worker['error'].strip()}"
+            stack = [Frame(file, int(line), name) for file, line, name in _TRACEBACK_LINE.findall(worker["trace"])]
+            frame = innermost_user_frame(stack, self._prefixes) or frame
+        text = f"{type(error).__name__}: {message}".strip().removesuffix(":")
         trace = "".join(traceback.format_exception(error))
         # sys.stderr may be closed, or an object of the script's own.
         with suppress(OSError):
