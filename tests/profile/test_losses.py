@@ -30,6 +30,24 @@ def test_the_first_step_that_differs_is_named(tmp_path: Path) -> None:
     assert (row.first_difference, row.max_absolute, row.max_relative) == (1, 1.0, 0.2)
 
 
+@pytest.mark.parametrize(
+    ("found", "grown"),
+    [
+        ((1.0, 1 + 1e-7, 1 + 2e-5, 1 + 3e-4, 1 + 5e-3, 2.0), True),
+        ((1.0, 1.0, 1.0, 1.0, 1 + 5e-3, 1.0), False),
+        ((1.0, 1 + 1e-7, 1 + 1e-7, 1 + 2e-7, 1 + 5e-3, 1.0), False),
+        ((1.0, 1 + 4e-4, 1 + 5e-4, 1 + 5e-4, 1 + 5e-3, 1.0), False),
+    ],
+    ids=["rounding that grows", "at once", "a jump out of rounding", "more than rounding from the start"],
+)
+def test_a_difference_that_grows_out_of_rounding_is_told_from_one_that_comes_at_once(
+    tmp_path: Path, found: tuple[float, ...], grown: bool
+) -> None:
+    (row,) = analysed(tmp_path, steps(*(1.0 for _ in found)), steps(*found)).rows
+    assert row.first_difference == 4
+    assert (row.grown_from is not None, row.is_comparable) == (grown, grown)
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_losses_that_are_no_numbers_in_both_agree(tmp_path: Path, value: float) -> None:
     assert analysed(tmp_path, steps(value), steps(value)).agree

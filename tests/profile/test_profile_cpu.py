@@ -163,6 +163,14 @@ def test_a_script_without_anything_to_step_on_is_a_failure(tmp_path: Path) -> No
     assert "outermost call of an nn.Module" in run.failure()["hint"]
 
 
+def test_evaluation_is_no_step_where_a_script_trains_by_hand(tmp_path: Path) -> None:
+    run = profile(tmp_path, "by_hand.py", *QUICK, "--steps", "99")
+    assert run.result.code == 0, run.result.err
+    row = run.row("modes", "eager")
+    # The first call, and one for each backward pass.
+    assert (row["step_source"], row["steps"]) == ("call", 13)
+
+
 def test_an_optimizer_that_never_steps_is_a_failure_with_a_remedy(tmp_path: Path) -> None:
     run = profile(tmp_path, "never_steps.py", *QUICK)
     assert run.result.code == 3

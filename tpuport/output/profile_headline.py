@@ -50,7 +50,7 @@ def compiles(report: Report) -> bool:
 
 def comparable(report: Report) -> list[Mode]:
     """Return the modes that ran well and compute what the reference does, in the order of the plan."""
-    differing = {row.mode for row in report.losses.rows if not row.agrees}
+    differing = {row.mode for row in report.losses.rows if not row.is_comparable}
     return [row.mode for row in report.modes.rows if row.failure is None and row.mode not in differing]
 
 

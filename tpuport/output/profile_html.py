@@ -15,6 +15,7 @@ from tpuport.output.profile_shared import (
     device_note,
     first_chip,
     fusion_title,
+    loss_warning,
     module_amount,
     module_name,
     module_rows,
@@ -78,7 +79,7 @@ def render(session: Session, report: Report) -> str:
     )
     filters = (
         amount, duration, duration_range, memory, module_amount, module_name, number, percent, phase_shares, plain,
-        seconds, size, operation_name, chip_remarks, chips_note, fusion_title, _code_spans,
+        seconds, size, operation_name, chip_remarks, chips_note, fusion_title, loss_warning, _code_spans,
     )  # fmt: skip
     environment.filters.update({function.__name__.lstrip("_"): function for function in filters})
     files = annotated(session, report)

@@ -9,6 +9,7 @@ from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.chips import ChipReport, ChipRow
 from tpuport.profile.analyses.fusion import FusionRow
 from tpuport.profile.analyses.lines import LineRow, LineTable
+from tpuport.profile.analyses.losses import LossRow
 from tpuport.profile.analyses.modes import StepTime
 from tpuport.profile.analyses.modules import ModuleRow, ModuleTable
 from tpuport.profile.analyses.processes import Processes, ProcessRow
@@ -39,6 +40,16 @@ def device_note(device: Device) -> str:
     return (
         "Executions and programs are what torch_tpu gives a TPU to run: compare the modes by them. "
         "Times marked emulated are those of XLA's CPU backend and say nothing of a TPU."
+    )
+
+
+def loss_warning(row: LossRow) -> str:
+    """Return what losses that differ mean for the mode that has them."""
+    if row.grown_from is None:
+        return "what this mode gains is another computation's."
+    return (
+        f"it has grown from {row.grown_from:.1g}, as rounding does in training that amplifies it (a GAN, a large "
+        "learning rate). --check-numbers tells it from an error: it compares the parts of the first steps with the CPU."
     )
 
 

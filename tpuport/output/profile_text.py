@@ -13,6 +13,7 @@ from tpuport.output.profile_shared import (
     comparison_lists,
     device_note,
     finding_change,
+    loss_warning,
     notes,
     process_remarks,
     process_table,
@@ -152,8 +153,8 @@ def _losses(losses: Losses) -> RenderableType:
             lines.append(Text.assemble("Losses: ", (row.mode.value, "bold"), what))
         else:
             what = f" leaves {reference} at step {row.first_difference} ({row.compared} compared, {detail}): "
-            warning = "what this mode gains is another computation's."
-            lines.append(Text.assemble(("Losses DIFFER: ", "bold red"), (row.mode.value, "bold"), what, warning))
+            style = "bold yellow" if row.is_comparable else "bold red"
+            lines.append(Text.assemble(("Losses DIFFER: ", style), (row.mode.value, "bold"), what, loss_warning(row)))
     return Group(*lines)
 
 
@@ -260,7 +261,7 @@ def _seconds(figure: Figure | None) -> Text:
 
 def _gains(session: Session, report: Report) -> RenderableType | None:
     """Each mode against eager, by what ranks the modes on the device; not for modes that compute something else."""
-    differing = {row.mode for row in report.losses.rows if not row.agrees}
+    differing = {row.mode for row in report.losses.rows if not row.is_comparable}
     failed = {row.mode for row in report.modes.rows if row.failure}
     times = {row.mode: row.step_time for row in report.modes.rows}
     programs = {row.mode: row for row in report.programs.rows}

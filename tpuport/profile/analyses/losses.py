@@ -12,6 +12,12 @@ RELATIVE_TOLERANCE = LOSS_TOLERANCES["float32"]
 """Modes order floating-point operations differently; more than this is another computation."""
 
 
+_ROUNDING = 1e-5
+"""Relative difference of losses that another order of floating-point operations makes where it starts."""
+_JUMP = 30
+"""Growth from all steps before, beyond which a difference has come at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class LossRow:
     """One mode against the reference, over the losses that both have."""
@@ -24,11 +30,19 @@ class LossRow:
     """Step of the first loss beyond the tolerance; None when they agree."""
     tolerance: float = RELATIVE_TOLERANCE
     """Relative; it is wider where one of the two computes in half precision."""
+    grown_from: float | None = None
+    """Relative difference, of the size of rounding, from which the first one beyond the tolerance has grown step by
+    step, as it does in training that amplifies it (GANs, large learning rates); None where it came at once."""
 
     @property
     def agrees(self) -> bool:
         """Whether every loss is within the tolerance."""
         return self.first_difference is None
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether the mode computes what the reference does, as far as its losses can tell."""
+        return self.agrees or self.grown_from is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +92,18 @@ def _compare(
 ) -> LossRow:
     absolute = relative = 0.0
     first: int | None = None
+    start: float | None = None
+    grown: float | None = None
     pairs = list(zip(expected, actual, strict=False))
     for (step, wanted), (_, found) in pairs:
         difference, share = _difference(wanted, found)
-        absolute, relative = max(absolute, difference), max(relative, share)
         if share > tolerance and first is None:
             first = step
-    return LossRow(mode, len(pairs), absolute, relative, first, tolerance)
+            grown = start if start is not None and start <= _ROUNDING and share <= _JUMP * relative else None
+        if share and start is None:
+            start = share
+        absolute, relative = max(absolute, difference), max(relative, share)
+    return LossRow(mode, len(pairs), absolute, relative, first, tolerance, grown)
 
 
 def _difference(wanted: float, found: float) -> tuple[float, float]:

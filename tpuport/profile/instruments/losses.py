@@ -14,6 +14,8 @@ class Losses:
 
     def __init__(self) -> None:
         self._pending: list[torch.Tensor] = []
+        self.backwards = 0
+        """Times that backward() was called."""
 
     def install(self) -> None:
         """Watch torch.autograd.backward, which Tensor.backward() calls too."""
@@ -21,6 +23,7 @@ class Losses:
 
         @functools.wraps(backward)
         def recorded(tensors: Any, *arguments: Any, **keywords: Any) -> Any:
+            self.backwards += 1
             first = tensors[0] if isinstance(tensors, tuple | list) and tensors else tensors
             if isinstance(first, torch.Tensor) and first.numel() == 1:
                 self._pending.append(first.detach())

@@ -103,11 +103,11 @@ class CompiledSteps:
 def _rates_as_tensors(optimizer: torch.optim.Optimizer) -> None:
     """Make tensors of learning rates: a number is part of a compiled step, and each new one compiles it anew.
 
-    Schedules fill the tensor; scripts that set a rate themselves put a number in its place.
+    Schedules fill the tensor; scripts that set a rate themselves put a number in its place, and scripts that move
+    their model after the optimizer was built leave the tensor behind.
     """
     for group in optimizer.param_groups:
-        if not isinstance(group["lr"], torch.Tensor):
-            group["lr"] = torch.as_tensor(group["lr"], device=group["params"][0].device)
+        group["lr"] = torch.as_tensor(group["lr"], device=group["params"][0].device)
 
 
 def _copied(function: types.FunctionType) -> types.FunctionType:

@@ -75,6 +75,7 @@ class Steps:
         self._counted: set[int] = set()
         self.optimizers = 0
         self.calls = 0
+        self._backwards = 0
         self.done = 0
         self._compiled_before = compilations()
         self._start = perf_counter()
@@ -106,9 +107,18 @@ class Steps:
         if not self._writer.owns_process:
             return
         self.calls += 1
-        wanted = self._plan.step_source
-        if wanted is StepSource.CALL or (wanted is StepSource.AUTO and not self.optimizers):
+        if self._plan.step_source is StepSource.CALL or (
+            self._plan.step_source is StepSource.AUTO and not self.optimizers and self._has_trained()
+        ):
             self._end_step(StepSource.CALL, name)
+
+    def _has_trained(self) -> bool:
+        """Whether there was a backward pass since the last step, or none at all.
+
+        In a script that trains without an optimizer, evaluation is no step of its own, as it is not with one.
+        """
+        before, self._backwards = self._backwards, self._losses.backwards
+        return self._backwards > before or not self._backwards
 
     def _end_step(self, source: StepSource, name: str) -> None:
         if self._stops:
