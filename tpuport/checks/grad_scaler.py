@@ -34,7 +34,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     for call in module.calls_by_method.get("state_dict", []):
         read = module.parents[call]
         if _is_scaler(call) and isinstance(read, ast.Subscript) and is_constant(read.slice, "scale"):
-            edit = Replace(module.span(read), '{0}.get("scale", 1.0)', (module.span(call),))
+            holes = (module.span(call), module.span(read.slice))
+            edit = Replace(module.span(read), "{0}.get({1}, 1.0)", holes)
             message = "a scaler that is turned off has no state, so this key is missing on a TPU"
             yield Draft(rule, read, Role.MOVES, (edit,), message=message, severity=Severity.ERROR, min_torch="")
 

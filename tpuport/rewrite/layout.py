@@ -13,13 +13,20 @@ def broken(line: cst.SimpleStatementLine, indent: str, unit: str, width: int) ->
     """`line`, broken if it does not fit: a conditional expression before `if` and `else`, a call between arguments.
 
     `indent` is the line's own, `unit` one step of it. Lines that already span several, or hold several statements,
-    stay as they are.
+    stay as they are, but for a call whose arguments share a line of their own.
     """
     inner = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace(unit))
     statement = line.body[0]
     value = getattr(statement, "value", None)
     code = _code(cst.SimpleStatementLine(line.body)).rstrip()
-    if len(line.body) != 1 or "\n" in code or _columns(indent) + len(code) <= width:
+    if len(line.body) != 1:
+        return line
+    if "\n" in code:
+        room = width - _columns(indent + unit)
+        if isinstance(value, cst.Call) and _share_too_long_a_line(value, room):
+            return line.with_changes(body=[statement.with_changes(value=_one_a_line(value, inner, room))])
+        return line
+    if _columns(indent) + len(code) <= width:
         return line
     if isinstance(value, cst.IfExp) and not value.lpar:
         parentheses = {
@@ -28,7 +35,9 @@ def broken(line: cst.SimpleStatementLine, indent: str, unit: str, width: int) ->
         }
         value = _at_keywords(value, inner).with_changes(**parentheses)
     elif isinstance(value, cst.Call) and value.args:
-        value = _between_arguments(value, inner, width - _columns(indent + unit))
+        called = _with_most_arguments(value)
+        shorter = _between_arguments(called, inner, width - _columns(indent + unit))
+        value = value.deep_replace(called, shorter) if called is not value else shorter
     else:
         return line
     return line.with_changes(body=[statement.with_changes(value=value)])
@@ -63,13 +72,34 @@ def _between_arguments(call: cst.Call, inner: cst.ParenthesizedWhitespace, room:
     call = call.with_changes(whitespace_before_args=inner)
     if len(together) <= room:
         return call.with_changes(args=[*call.args[:-1], last.with_changes(whitespace_after_arg=OUTER)])
+    return _one_a_line(call, inner, room)
+
+
+def _one_a_line(call: cst.Call, inner: cst.ParenthesizedWhitespace, room: int) -> cst.Call:
     args = [_fitted(arg, inner, room) for arg in call.args]
     if len(args) == 1:
         closing = args[0].with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=OUTER)
         return call.with_changes(args=[closing])
     between = cst.Comma(whitespace_after=inner)
-    closing = args[-1].with_changes(comma=cst.Comma(whitespace_after=OUTER))
+    nothing = cst.SimpleWhitespace("")
+    closing = args[-1].with_changes(comma=cst.Comma(whitespace_after=OUTER), whitespace_after_arg=nothing)
     return call.with_changes(args=[*(arg.with_changes(comma=between) for arg in args[:-1]), closing])
+
+
+def _share_too_long_a_line(call: cst.Call, room: int) -> bool:
+    """Whether all arguments stand on one line, which holds nothing else and does not fit."""
+    lines = _code(call).removeprefix(_code(call.func)).split("\n")
+    alone = [lines[0].strip(), lines[-1].strip()] == ["(", ")"]
+    return len(lines) == 3 and alone and len(call.args) > 1 and "#" not in lines[1] and len(lines[1].strip()) > room
+
+
+def _with_most_arguments(call: cst.Call) -> cst.Call:
+    """Of calls that are chained, `f(x, y).to(device)`, the one to break: the last with the most arguments."""
+    calls, node = [call], call.func
+    while isinstance(node, cst.Attribute) and isinstance(node.value, cst.Call):
+        calls.append(node.value)
+        node = node.value.func
+    return max(calls, key=lambda call: len(call.args))
 
 
 def _fitted(arg: cst.Arg, inner: cst.ParenthesizedWhitespace, room: int) -> cst.Arg:
