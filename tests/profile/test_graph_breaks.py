@@ -125,3 +125,17 @@ def test_every_kind_with_advice_is_in_torchs_registry_and_every_rule_exists() ->
     )
     catalog = load_catalog()
     assert all(catalog.get(kind.rule) for kind in kinds if kind.rule)
+
+
+def test_a_break_inside_a_package_is_told_with_its_place_there_and_no_rule_for_the_users_line(tmp_path: Path) -> None:
+    mask = ("/lib/site-packages/torch/nn/modules/transformer.py", 1245, "_detect_is_causal_mask")
+    other = ("/lib/site-packages/other/model.py", 3, "check")
+    breaks = [graph_break(index, *where).text.replace("gb0059", "gb0124") for index, where in enumerate((mask, other))]
+    records = [STARTED, *(GraphBreak(index, 0, text) for index, text in enumerate(breaks))]
+    found = analyse_graph_breaks(load(make_session(tmp_path / "s", {Mode.COMPILED: records}))).rows
+    assert [row.plain.partition(" (")[2] for row in found] == [
+        "at other/model.py:3, in check)",
+        "at torch/nn/modules/transformer.py:1245, in _detect_is_causal_mask)",
+    ]
+    assert {(row.place, row.rule) for row in found} == {(Place("train.py", 30, "<module>"), "")}
+    assert ["is_causal=True" in row.edit for row in found] == [False, True]

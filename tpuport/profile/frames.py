@@ -30,12 +30,16 @@ _RUNTIMES = frozenset({"torch", "torch_tpu", "functorch"})
 _PACKAGES = ("/site-packages/", "/dist-packages/")
 
 
+def package_path(file: str) -> str:
+    """Return the path of a file of an installed package from its package on; empty for any other file."""
+    found = (file.rpartition(folder) for folder in _PACKAGES)
+    return next((below for _, folder, below in found if folder), "")
+
+
 def is_model_file(file: str, prefixes: Iterable[str]) -> bool:
     """Whether `file` may hold model code: the user's own, or an installed package's other than torch itself."""
-    for folder in _PACKAGES:
-        _, found, below = file.rpartition(folder)
-        if found:
-            return below.partition("/")[0] not in _RUNTIMES and below.endswith(".py")
+    if below := package_path(file):
+        return below.partition("/")[0] not in _RUNTIMES and below.endswith(".py")
     return is_user_file(file, prefixes)
 
 

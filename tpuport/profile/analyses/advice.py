@@ -95,9 +95,27 @@ def mixed_types(operation: str) -> str:
     return f"torch_tpu 0.2.0 cannot compile `{operation}` where its inputs and weights differ in type. {remedy}"
 
 
-def for_break(identifier: str) -> Advice:
-    """Return the advice for a kind of graph break; an empty one for a kind without."""
-    return _BREAKS.get(identifier, NO_ADVICE)
+_IN_LIBRARY = {
+    "_detect_is_causal_mask": "Say whether the mask is causal: `encoder(src, mask=mask, is_causal=True)`, or False. "
+    "Without it nn.TransformerEncoder and nn.TransformerDecoder compare the mask with a causal one, value by value.",
+}
+"""What to write where a function of an installed package reads values, by its name."""
+
+
+def for_break(identifier: str, library_function: str = "") -> Advice:
+    """Return the advice for a kind of graph break; an empty one for a kind without.
+
+    Where it happens in `library_function`, of an installed package, it is the call that can be changed.
+    """
+    advice = _BREAKS.get(identifier, NO_ADVICE)
+    if not library_function or not advice.rule:
+        return advice
+    edit = _IN_LIBRARY.get(
+        library_function,
+        "It is not your line that does this: see whether another argument leads around it, or keep the call out of the "
+        "compiled model with torch.compiler.disable.",
+    )
+    return Advice(advice.plain, edit)
 
 
 BATCH_SIZE = Advice(

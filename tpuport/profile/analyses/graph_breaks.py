@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from tpuport.profile.analyses.advice import for_break
+from tpuport.profile.frames import package_path
 from tpuport.profile.places import Place, Places
 from tpuport.profile.plan import Mode
 from tpuport.profile.records import Frame, FrameCompiled, GraphBreak
@@ -58,8 +59,15 @@ class _Parsed:
     explanation: str
     hints: tuple[str, ...]
 
+    @property
+    def library(self) -> Place | None:
+        """The line of an installed package in which it happens; None when it is no package's."""
+        if not self.stack or not (file := package_path(self.stack[-1].file)):
+            return None
+        return Place(file, self.stack[-1].line, self.stack[-1].function)
 
-_Key = tuple[str, int, str, str]
+
+_Key = tuple[str, int, str, str, str]
 
 
 def analyse_graph_breaks(session: Session) -> GraphBreaks:
@@ -84,17 +92,19 @@ def analyse_graph_breaks(session: Session) -> GraphBreaks:
 def _row(
     session: Session, place: Place | None, parsed: "_Parsed", counts: dict[Mode, int], graphs: int
 ) -> GraphBreakRow:
-    advice = for_break(parsed.id)
+    library = parsed.library
+    advice = for_break(parsed.id, library.function if library else "")
+    where = f" (at {library}, in {library.function})" if library else ""
     return GraphBreakRow(
         place=place,
         id=parsed.id,
         reason=parsed.reason,
-        explanation=parsed.explanation,
+        explanation=parsed.explanation + where,
         hints=parsed.hints,
         count=max(counts.values()),
         graphs=graphs,
         source=session.sources.line(place.file, place.line) if place else "",
-        plain=advice.plain,
+        plain=advice.plain and advice.plain + where,
         edit=advice.edit,
         rule=advice.rule,
         modes=tuple(counts),
@@ -126,7 +136,7 @@ def _breaks(run: Run, directory: str) -> dict[_Key, tuple[Place | None, _Parsed,
     for record in run.records.of(GraphBreak):
         parsed = parse(record.text)
         place = places.innermost(parsed.stack)
-        key = (place.file if place else "", place.line if place else 0, parsed.id, parsed.reason)
+        key = (place.file if place else "", place.line if place else 0, parsed.id, parsed.reason, str(parsed.library))
         found.setdefault(key, (place, parsed))
         by_frame[key][record.frame_id] += 1
     return {key: (place, parsed, max(by_frame[key].values())) for key, (place, parsed) in found.items()}
