@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -6,10 +7,24 @@ import pytest
 from tests.profile.command import make_plan, make_session
 from tpuport.profile.analyses.modes import ModeRow, analyse_modes
 from tpuport.profile.analyses.programs import analyse_programs
+from tpuport.profile.chips.estimates import SourceFrame
+from tpuport.profile.contents import Contents, Located
 from tpuport.profile.figures import Basis, Figure
 from tpuport.profile.places import Place
 from tpuport.profile.plan import Device, Mode
-from tpuport.profile.records import Ended, Enough, Frame, FrameCompiled, Phase, Program, Root, Started, Step
+from tpuport.profile.records import (
+    WARMUP_LIMIT,
+    Ended,
+    Enough,
+    Frame,
+    FrameCompiled,
+    Note,
+    Phase,
+    Program,
+    Root,
+    Started,
+    Step,
+)
 from tpuport.profile.runner import ExitKind, ProcessExit
 from tpuport.profile.session import Session, load
 
@@ -50,6 +65,27 @@ STEPS = (
     step(3, Phase.TIMED, 0.3),
     step(4, Phase.TIMED, 0.2),
 )
+
+
+def test_what_is_compiled_anew_in_every_step_is_named_with_its_line(tmp_path: Path) -> None:
+    frames = (SourceFrame("/project/train.py", 12, "main", 0), SourceFrame("/project/train.py", 13, "main", 0))
+    held = {
+        "c": Contents(4, 4, 0, frames, (Located(1, "embedding"),)),
+        "d": Contents(4, 4, 0, frames, (Located(2, "add"),)),
+    }
+    records = (
+        step(0, Phase.WARMUP, 9.0, 5),
+        Note(WARMUP_LIMIT, "every step still compiles"),
+        Program(1, "c", 10, 0.0, False),
+        Program(2, "d", 10, 0.0, False),
+        step(1, Phase.COUNTED, 0.5, 2, executions={1: 1, 2: 1}),
+        Program(3, "c", 10, 0.0, False),
+        step(2, Phase.COUNTED, 0.5, 1, executions={2: 1, 3: 1}),
+    )
+    *_, remark = row(replace(one(tmp_path / "limit", *records, Ended("finished")), contents=held)).remarks
+    settled = [record for record in records if not isinstance(record, Note)]
+    assert len(row(replace(one(tmp_path, *settled, Ended("finished")), contents=held)).remarks) == 1
+    assert remark.text.startswith("compiled anew in every step: `embedding` at train.py:12. A slice")
 
 
 def test_timed_steps_give_the_step_time(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from tpuport.profile.phases import StepPhase
 
 VERSION = 1
 FILE_NAME = "records.jsonl"
+WARMUP_LIMIT = "warmup-limit"
+"""Code of the note that says that warm-up ended without a step that compiles nothing."""
 NO_TRACE = "no-trace"
 """Code of the note that says why a mode was not traced."""
 

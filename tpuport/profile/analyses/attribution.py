@@ -71,6 +71,11 @@ def parts_of_contents(contents: Contents | None) -> Parts:
     return [Part(_stack(contents.frames, item.frame), item.operation, share) for item in contents.operations]
 
 
+def origins_of_contents(places: Places, contents: Contents | None) -> Iterator[Origin]:
+    """Yield where the operations of a program come from, by its own stacks."""
+    yield from (origin for origin, _ in _own_origins(places, parts_of_contents(contents)))
+
+
 @dataclass(frozen=True, slots=True)
 class Attributed:
     """One mode: amounts by origin."""

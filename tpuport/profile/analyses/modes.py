@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tpuport.profile.analyses.advice import missing_kernel, mixed_types
+from tpuport.profile.analyses.new_programs import new_in_every_step
 from tpuport.profile.figures import Figure, time_basis
 from tpuport.profile.places import Place, Places
 from tpuport.profile.plan import Device, Mode, Plan
 from tpuport.profile.records import (
     NO_TRACE,
+    WARMUP_LIMIT,
     Ended,
     Enough,
     Note,
@@ -29,6 +31,8 @@ from tpuport.profile.records import (
 from tpuport.profile.runner import ExitKind
 from tpuport.profile.session import FOLLOWS_FAILURE, Run, Session
 
+_SHOWN_NEW = 4
+"""Operations compiled anew in every step that are named."""
 _MISSING_KERNEL = re.compile(r"operator 'aten::(?P<name>\w+)[\w.]*' is not implemented for TPU")
 _CUDA_ERRORS = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
 _MIGRATE_HINT = "Let it take its device from torch.accelerator: `tpuport migrate` makes that change."
@@ -143,6 +147,7 @@ def _row(session: Session, run: Run) -> ModeRow:
     if remark and steps:
         remarks.append(Remark(remark))
     remarks += _remarks(run, places, used)
+    remarks += _never_settled(session, run)
     if why is None and plan.traced and not records.of(Traced) and all(note.code != NO_TRACE for note in notes):
         remarks.append(Remark("no trace: the script ended before the steps that were to be traced"))
     source = records.last(StepSourceChosen)
@@ -215,6 +220,22 @@ def _remarks(run: Run, places: Places, used: tuple[Step, ...]) -> list[Remark]:
             )
         )
     return remarks
+
+
+def _never_settled(session: Session, run: Run) -> list[Remark]:
+    # A fused program differs now and then from the one of the step before: that settles.
+    settled = all(note.code != WARMUP_LIMIT for note in run.records.of(Note))
+    spots = [] if settled else new_in_every_step(session, run)
+    if not spots:
+        return []
+    named = ", ".join(f"`{operation}` at {place}" for place, operation in spots[:_SHOWN_NEW])
+    more = f" and {len(spots) - _SHOWN_NEW} more" if len(spots) > _SHOWN_NEW else ""
+    return [
+        Remark(
+            f"compiled anew in every step: {named}{more}. A slice with other bounds, another size or another Python "
+            "number makes another program: slice before the move to the device, pad, or pass the number as a tensor."
+        )
+    ]
 
 
 def failure(plan: Plan, run: Run) -> Failure | None:

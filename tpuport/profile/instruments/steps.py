@@ -24,7 +24,7 @@ from tpuport.profile.instruments.operations import Operations
 from tpuport.profile.instruments.programs import Programs
 from tpuport.profile.instruments.traces import Traces
 from tpuport.profile.plan import Plan, StepSource
-from tpuport.profile.records import Enough, Note, Phase, RecordWriter, Step, StepSourceChosen
+from tpuport.profile.records import WARMUP_LIMIT, Enough, Note, Phase, RecordWriter, Step, StepSourceChosen
 
 _IGNORED_STOPS = 3
 
@@ -166,7 +166,7 @@ class Steps:
             if compiled:
                 self._writer.write(
                     Note(
-                        "warmup-limit",
+                        WARMUP_LIMIT,
                         f"every step still compiles new programs after {self._phase_steps} warm-up steps: "
                         "the step times include compilation",
                     )
