@@ -198,7 +198,7 @@ def _chips(report: Report) -> str:
         )
         for row in report.chips.rows
     )
-    remarks = [f"- {_cell(line)}" for row in report.chips.rows for line in chip_remarks(row)]
+    remarks = [f"- {_cell(line)}" for line in chip_remarks(report.chips.rows)]
     reading = "\n\n".join(filter(None, (chips_note(report.chips), "\n".join(remarks))))
     parts = ("### On a chip (estimated)", _table(header, rows), _folded("How to read these estimates", reading))
     return "\n\n".join(parts)

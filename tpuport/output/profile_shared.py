@@ -1,6 +1,7 @@
 """What every format of the profile report chooses and words alike."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
 from tpuport.output.profile_headline import comparable
 from tpuport.output.profile_units import NONE, duration, duration_range, number, percent, plain, seconds, size
@@ -23,6 +24,7 @@ from tpuport.profile.plan import Device
 
 _LESS_KNOWN = 0.05
 """Share of a step by which two modes may differ in what no line is known of, and count as alike."""
+_NAMED_KERNELS = 4
 _LEAST_PHASE = 0.005
 """Share below which a part of the step is not named."""
 DEVICE_NAMES = {
@@ -126,24 +128,32 @@ def rest(items: Sequence[object], shown: int) -> str:
     return f"… and {len(items) - shown} more" if len(items) > shown else ""
 
 
-def chip_remarks(row: ChipRow) -> list[str]:
-    """Return what the row's figures leave out."""
-    head = f"{row.chip}, {row.mode.value}"
-    lines = [
-        f"{head}: the compiler refused program {refusal.program[:12]} ({refusal.executions}× a step): {refusal.reason}"
-        for refusal in row.refused
-    ]
-    if row.missing:
-        lines.append(f"{head}: {row.missing} executions a step are of programs that were not compiled for it")
-    if row.unestimated:
-        named = ", ".join(f"{name} {count}×" for name, count in list(row.unestimated.items())[:4])
-        count = sum(row.unestimated.values())
-        lines.append(
-            f"{head}: {count} of {row.kernels.value:g} kernels carry no estimate and count as no time ({named})"
-        )
-    if row.unknown_loops:
-        lines.append(f"{head}: {row.unknown_loops} loops of unknown length count with one turn")
+def chip_remarks(rows: Sequence[ChipRow]) -> list[str]:
+    """Return what the figures of the rows leave out; what most programs lack is one line a chip."""
+    lines: list[str] = []
+    for row in rows:
+        head = f"{row.chip}, {row.mode.value}"
+        lines += [
+            f"{head}: the compiler refused program {refusal.program[:12]} ({refusal.executions}× a step): "
+            f"{refusal.reason}"
+            for refusal in row.refused
+        ]
+        if row.missing:
+            lines.append(f"{head}: {row.missing} executions a step are of programs that were not compiled for it")
+        if row.unknown_loops:
+            lines.append(f"{head}: {row.unknown_loops} loops of unknown length count with one turn")
+    for chip in dict.fromkeys(row.chip for row in rows):
+        lines += _without_estimate(chip, [row for row in rows if row.chip == chip and row.unestimated])
     return lines
+
+
+def _without_estimate(chip: str, rows: Sequence[ChipRow]) -> Iterator[str]:
+    if not rows:
+        return
+    kinds = sum((Counter(row.unestimated) for row in rows), Counter[str]())
+    shares = ", ".join(f"{sum(row.unestimated.values())} of {row.kernels.value:g} ({row.mode.value})" for row in rows)
+    named = ", ".join(name for name, _ in kinds.most_common(_NAMED_KERNELS))
+    yield f"{chip}: kernels that carry no estimate count as no time: {shares}; most of them {named}"
 
 
 def trace_lines(traces: Traces) -> list[str]:

@@ -98,7 +98,7 @@ def _detail(chips: ChipReport) -> RenderableType:
 
 
 def _remarks(chips: ChipReport) -> RenderableType | None:
-    lines = [line for row in chips.rows for line in chip_remarks(row)]
+    lines = chip_remarks(chips.rows)
     return Group(*(Text(f"- {line}") for line in lines)) if lines else None
 
 
