@@ -1,5 +1,7 @@
 """The profile report for a terminal."""
 
+from itertools import groupby
+
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -347,10 +349,13 @@ def _host_syncs(syncs: HostSyncs) -> RenderableType | None:
     if not syncs.rows:
         return Text("Host waits in a step: none.") if syncs.counted else None
     lines: list[RenderableType] = [Text(f"Host waits in a step: {len(syncs.rows)}", style="bold")]
-    for row in syncs.rows:
-        wait = f"  {duration(row.seconds.value)} a step ({row.seconds.basis.value})"
-        lines.append(Text.assemble(_where(row.place), f"  {row.count:g}×  ", (row.what, "bold"), wait))
-        lines += [*_source(row.source), *_remedy(row.edit, row.rule)]
+    # One remedy stands for all lines in a row that it ends.
+    for (edit, rule), rows in groupby(syncs.rows, key=lambda row: (row.edit, row.rule)):
+        for row in rows:
+            wait = f"  {duration(row.seconds.value)} a step ({row.seconds.basis.value})"
+            lines.append(Text.assemble(_where(row.place), f"  {row.count:g}×  ", (row.what, "bold"), wait))
+            lines += _source(row.source)
+        lines += _remedy(edit, rule)
     return Group(*lines)
 
 
@@ -371,9 +376,11 @@ def _on_cpu(on_cpu: OnCpu) -> RenderableType | None:
     if not on_cpu.rows:
         return None
     lines: list[RenderableType] = [Text(f"Operations on the CPU in a step: {len(on_cpu.rows)}", style="bold")]
-    for row in on_cpu.rows:
-        lines.append(Text.assemble(_where(row.place), f"  {row.count}×  ", (row.operation, "bold")))
-        lines += [*_source(row.source), _indented(row.plain), *_remedy(row.edit, row.rule)]
+    for (place, source, plain, edit, rule), rows in groupby(
+        on_cpu.rows, key=lambda row: (row.place, row.source, row.plain, row.edit, row.rule)
+    ):
+        lines.append(Text.assemble(_where(place), *((f"  {row.count}×  {row.operation}", "bold") for row in rows)))
+        lines += [*_source(source), _indented(plain), *_remedy(edit, rule)]
     return Group(*lines)
 
 
