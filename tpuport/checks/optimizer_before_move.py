@@ -10,10 +10,14 @@ from tpuport.model import Rule
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
-    """A draft for every `torch.optim` call on `model.parameters()` above the first move of `model` in its function."""
+    """A draft for every `torch.optim` call on parameters above the first move of what they belong to."""
     module = context.module
-    calls = (call for call in module.of_type(ast.Call) if module.callee(call).startswith("torch.optim."))
-    early = (call for call in calls if _moves_later(context, call))
+    calls = (
+        call
+        for call in module.of_type(ast.Call)
+        if module.callee(call).startswith("torch.optim.") and ".lr_scheduler" not in module.callee(call)
+    )
+    early = (call for call in calls if _moves_later(context, call) or _moves_from_outside(context, call))
     yield from keep_parameters(context, rule, early, "a move keeps the optimizer's parameters")
 
 
@@ -25,17 +29,51 @@ def _moves_later(context: Context, call: ast.Call) -> bool:
     module = context.module
     moves = {
         module.span(move) < module.span(call)
-        for method in ("cuda", "to")
-        for move in module.calls_by_method.get(method, ())
-        if isinstance(move.func, ast.Attribute)
-        and dotted(move.func.value) in models
-        and module.function(move) is module.function(call)
-        and (method == "cuda" or _names_device(module.text(move)))
+        for move in _moves(context)
+        if dotted(_moved(move)) in models and module.function(move) is module.function(call)
     }
     return moves == {False}
 
 
-def _models(argument: ast.expr) -> Iterator[str]:
+def _moves(context: Context) -> Iterator[ast.Call]:
+    """Calls that move what they are called on."""
+    yield from context.module.calls_by_method.get("cuda", ())
+    moves = context.module.calls_by_method.get("to", ())
+    yield from (move for move in moves if _names_device(context.module.text(move)))
+
+
+def _moved(move: ast.Call) -> ast.expr:
+    assert isinstance(move.func, ast.Attribute)
+    return move.func.value
+
+
+def _moves_from_outside(context: Context, call: ast.Call) -> bool:
+    """Whether a `torch.nn.Module` makes an optimizer of its own parts, which only move once it is there.
+
+    In a file that moves nothing, whether the module ever does is not known.
+    """
+    module = context.module
+    function = module.function(call)
+    owner = module.parents.get(function) if function is not None else None
+    if function is None or not isinstance(owner, ast.ClassDef):
+        return False
+    is_module = any(module.qualified(base) in ("torch.nn.Module", "torch.nn.modules.Module") for base in owner.bases)
+    own = any(model.startswith("self.") or model == "self" for model in _models(function))
+    moves = list(_moves(context))
+    above = [m for m in moves if module.function(m) is function and module.span(m) < module.span(call)]
+    return is_module and own and bool(moves) and all(_is_tensor(context, _moved(move)) for move in above)
+
+
+def _is_tensor(context: Context, node: ast.expr) -> bool:
+    """Whether a value comes from a function of torch, which makes a tensor."""
+    while isinstance(node, ast.Call | ast.Attribute):
+        if isinstance(node, ast.Call) and (name := context.module.callee(node)).startswith("torch."):
+            return not name.startswith("torch.nn.")
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return False
+
+
+def _models(argument: ast.AST) -> Iterator[str]:
     for node in ast.walk(argument):
         if (
             isinstance(node, ast.Call)

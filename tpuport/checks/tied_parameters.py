@@ -3,7 +3,8 @@
 import ast
 from collections.abc import Iterable, Iterator
 
-from tpuport.analysis.module import dotted
+from tpuport.analysis.guards import blocks
+from tpuport.analysis.module import Module, dotted
 from tpuport.draft import Context, Draft, Role
 from tpuport.mapping import OTHER_THERE
 from tpuport.model import InsertBefore, Rule, Severity
@@ -14,8 +15,8 @@ SWAP = "torch.__future__.set_swap_module_params_on_conversion"
 def keep_parameters(context: Context, rule: Rule, nodes: Iterable[ast.expr | ast.stmt], why: str) -> Iterator[Draft]:
     """A draft for each of `nodes`, which need parameters to stay the same objects in a move.
 
-    Above the first one goes the statement that makes them so, unless the file has it; CUDA, where they do, is left
-    as it is.
+    In each function, above all of them, goes the statement that makes them so, unless the file has it; CUDA, where
+    they do, is left as it is.
     """
     module = context.module
     if any(use.name == SWAP for use in module.uses):
@@ -23,13 +24,43 @@ def keep_parameters(context: Context, rule: Rule, nodes: Iterable[ast.expr | ast
     keep = f"""if {OTHER_THERE}:
     {SWAP}(True)  # {why}
 """
-    first = True
-    for node in nodes:
-        edits = (InsertBefore(module.span(module.statement(node)), keep),) if first else ()
-        reason = "" if first else "it is settled with the first one of the file"
-        severity = None if first else Severity.INFO
-        yield Draft(rule, node, Role.NEUTRAL, edits, reason=reason, severity=severity)
-        first = False
+    functions: dict[ast.AST | None, list[ast.expr | ast.stmt]] = {}
+    for node in sorted(nodes, key=module.span):
+        functions.setdefault(module.function(node), []).append(node)
+    for first, *others in functions.values():
+        yield Draft(rule, first, Role.NEUTRAL, (InsertBefore(module.span(_above(module, first, others)), keep),))
+        for node in others:
+            reason = "it is settled with the first one of the function"
+            yield Draft(rule, node, Role.NEUTRAL, reason=reason, severity=Severity.INFO)
+
+
+def _above(module: Module, first: ast.AST, others: Iterable[ast.AST]) -> ast.stmt:
+    """The innermost statement that runs before `first` and all `others`, or holds them."""
+    statement = module.statement(first)
+    while True:
+        parent = module.parents[statement]
+        [block] = [block for block in _blocks(parent) if statement in block]
+        holds_all = all(any(s in _around(module, node) for s in block) for node in others)
+        if isinstance(parent, _OUTER) or (holds_all and not _is_elif(parent, statement)):
+            return statement
+        statement = module.statement(parent)
+
+
+_OUTER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+
+
+def _is_elif(parent: ast.AST, statement: ast.stmt) -> bool:
+    chained = isinstance(parent, ast.If) and parent.orelse == [statement] and isinstance(statement, ast.If)
+    return chained and statement.col_offset == getattr(parent, "col_offset", -1)
+
+
+def _around(module: Module, node: ast.AST) -> list[ast.AST]:
+    return [node, *(parent for _, parent in module.ancestors(node))]
+
+
+def _blocks(parent: ast.AST) -> Iterator[list[ast.stmt]]:
+    yield from blocks(parent)
+    yield from (part.body for part in [*getattr(parent, "handlers", ()), *getattr(parent, "cases", ())])
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
