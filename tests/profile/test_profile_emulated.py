@@ -260,3 +260,17 @@ def test_a_crash_in_one_mode_loses_only_that_mode(tmp_path: Path) -> None:
     assert run.failure("eager") is None
     assert run.failure("compiled")["what"] == "AssertionError (after 4 steps)"
     assert Path(run.failure("compiled")["place"]["file"]).name == "fragile.py"
+
+
+def test_gradients_that_a_compiled_recurrence_loses_are_told_with_what_keeps_them(tmp_path: Path) -> None:
+    run = profile(tmp_path, "recurrence.py", *OPTIONS, "--mode", "compiled")
+    failure = run.failure("compiled")
+    assert failure["what"].startswith("AssertionError: nothing was learnt")
+    assert "(rnn: nn.LSTM)" in failure["hint"]
+    assert "`rnn.forward = torch.compiler.disable(rnn.forward)`" in failure["hint"]
+
+
+def test_a_recurrence_that_is_kept_out_of_the_graph_learns(tmp_path: Path) -> None:
+    run = profile(tmp_path, "recurrence.py", *OPTIONS, "--mode", "compiled", arguments=("disabled",))
+    assert run.result.code == 0, run.result.err
+    assert not any("loses the gradients" in remark["text"] for remark in run.row("modes", "compiled")["remarks"])

@@ -171,6 +171,7 @@ def _profile(
         capturable = plan.device is not Device.CPU
         CompiledSteps(writer, torch.compile, lambda: trace.graphs, capturable=capturable).install()
     calls.install(targets)
+    losses.before_first = calls.tell_lost_gradients
     targets.install()
 
     def stdin_was_read() -> None:

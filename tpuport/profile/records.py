@@ -20,6 +20,8 @@ VERSION = 1
 FILE_NAME = "records.jsonl"
 WARMUP_LIMIT = "warmup-limit"
 """Code of the note that says that warm-up ended without a step that compiles nothing."""
+LOST_GRADIENTS = "lost-gradients"
+"""Code of the note that a module is compiled whose gradients torch_tpu loses then."""
 NO_TRACE = "no-trace"
 """Code of the note that says why a mode was not traced."""
 

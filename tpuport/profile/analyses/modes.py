@@ -12,6 +12,7 @@ from tpuport.profile.figures import Figure, time_basis
 from tpuport.profile.places import Place, Places
 from tpuport.profile.plan import Device, Mode, Plan
 from tpuport.profile.records import (
+    LOST_GRADIENTS,
     NO_TRACE,
     WARMUP_LIMIT,
     Ended,
@@ -270,6 +271,8 @@ def failure(plan: Plan, run: Run) -> Failure | None:
             hint = "Under tpuport standard input is empty; pass what the script asks for as arguments after `--`."
         elif run.mixed_types:
             hint = mixed_types(run.mixed_types)
+        elif lost := next((note for note in records.of(Note) if note.code == LOST_GRADIENTS), None):
+            hint = lost.text
         what = f"{_first_line(ended.error)} ({_when(steps)})"
         if FOLLOWS_FAILURE in ended.error and run.failed_execution:
             what += f"; what failed first: {_first_line(run.failed_execution)}"

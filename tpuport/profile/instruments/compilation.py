@@ -18,10 +18,14 @@ from tpuport.profile.frames import innermost_user_frame
 from tpuport.profile.instruments.modules import ModuleNames
 from tpuport.profile.instruments.numbers import Numbers
 from tpuport.profile.instruments.targets import Targets
-from tpuport.profile.records import Frame, RecordWriter, Root, UserCompile
+from tpuport.profile.records import LOST_GRADIENTS, Frame, Note, RecordWriter, Root, UserCompile
 
 CallEnded = Callable[[str], None]
 """Told the class of a model, or the name of a function, of which an outermost call has ended."""
+
+
+_LOSES_GRADIENTS = (torch.nn.LSTM, torch.nn.GRU)
+"""Modules whose outputs do not require a gradient where torch_tpu 0.2.0 has compiled them; nn.RNN is right."""
 
 
 def python_stack(start: types.FrameType | None) -> list[Frame]:
@@ -65,6 +69,7 @@ class ModelCalls:
         self._outermost = self._make_outermost()
         self._targets: Targets | None = None
         self._seen: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+        self._recurrent: dict[str, Frame | None] = {}
 
     def install(self, targets: Targets) -> None:
         """Replace nn.Module.__call__, nn.Module.compile and torch.compile."""
@@ -76,7 +81,25 @@ class ModelCalls:
     def compile_module(self, module: torch.nn.Module) -> None:
         """Compile the calls of `module`, where the mode asks for it and nothing has compiled them yet."""
         if self._compile_models and module._compiled_call_impl is None and not isinstance(module, OptimizedModule):
+            self._note_recurrence(module, sys._getframe(1))
             module._compiled_call_impl = self._compiled_call(module, module._call_impl)
+
+    def _note_recurrence(self, module: torch.nn.Module, frame: types.FrameType) -> None:
+        for name, part in module.named_modules():
+            kept_out = getattr(part.forward, "_torchdynamo_disable", False)
+            if isinstance(part, _LOSES_GRADIENTS) and not kept_out and next(part.parameters()).device.type == "tpu":
+                self._recurrent.setdefault(f"{name or 'model'}: nn.{type(part).__name__}", self._user_frame(frame))
+
+    def tell_lost_gradients(self) -> None:
+        """Write which compiled modules will have no gradients, now that some are asked for."""
+        for what, frame in self._recurrent.items():
+            name = what.partition(":")[0]
+            text = (
+                f"torch_tpu 0.2.0 loses the gradients of a compiled nn.LSTM or nn.GRU ({what}). Keep it out of the "
+                f"graph: `{name}.forward = torch.compiler.disable({name}.forward)`. `tpuport lint` finds it: "
+                "compiled-recurrence."
+            )
+            self._writer.write(Note(LOST_GRADIENTS, text, frame))
 
     def compile_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return what is to be called in place of `function`; its outermost calls are model calls."""
@@ -201,6 +224,7 @@ class ModelCalls:
         def module_compile(module: torch.nn.Module, *arguments: Any, **keywords: Any) -> None:
             self._record(sys._getframe(1), keywords)
             if self._compile_models:
+                self._note_recurrence(module, sys._getframe(1))
                 # What nn.Module.compile does, without being recorded twice.
                 module._compiled_call_impl = self._compile(module._call_impl, *arguments, **keywords)
 
@@ -222,6 +246,7 @@ class ModelCalls:
             return model
         compiled = self._compile(model, **keywords)
         if isinstance(model, torch.nn.Module):
+            self._note_recurrence(model, sys._getframe(1))
             return compiled
 
         @functools.wraps(model)

@@ -1,6 +1,7 @@
 """The scalars that backward() starts from, step by step."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ class Losses:
         self._pending: list[torch.Tensor] = []
         self.backwards = 0
         """Times that backward() was called."""
+        self.before_first: Callable[[], None] | None = None
+        """Called once, before the first of them."""
 
     def install(self) -> None:
         """Watch torch.autograd.backward, which Tensor.backward() calls too."""
@@ -24,6 +27,8 @@ class Losses:
         @functools.wraps(backward)
         def recorded(tensors: Any, *arguments: Any, **keywords: Any) -> Any:
             self.backwards += 1
+            if self.backwards == 1 and self.before_first is not None:
+                self.before_first()
             first = tensors[0] if isinstance(tensors, tuple | list) and tensors else tensors
             if isinstance(first, torch.Tensor) and first.numel() == 1:
                 self._pending.append(first.detach())
