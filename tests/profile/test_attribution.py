@@ -140,6 +140,25 @@ def test_what_no_source_is_known_of_stays_without(tmp_path: Path) -> None:
     assert sum(found.amounts.values()) == pytest.approx(2)
 
 
+@pytest.mark.parametrize(
+    ("modules", "around"),
+    [
+        ((FIRST, FIRST), {"Net.h.0": 1}),
+        ((FIRST, SECOND), {"Net.h.0": 1 / 3, "Net.h.1": 1 / 3, "Net.h": 1 / 3}),
+        ((FIRST, "Other|"), {"Net.h.0": 1 / 3, "Other": 1 / 3, "None": 1 / 3}),
+    ],
+    ids=["one module", "one around both", "two models"],
+)
+def test_what_the_compiler_added_belongs_to_the_module_that_holds_its_program(
+    tmp_path: Path, modules: tuple[str, str], around: dict[str, float]
+) -> None:
+    held = {"all": contents(("linear", modules[0]), ("gelu", modules[1]), ("", None))}
+    saved = session(tmp_path, {Mode.FUSED: run(("all", 1))}, held)
+    assert own(executions(saved, Mode.FUSED)) == pytest.approx(around)
+    (found,) = attributed_executions(saved)
+    assert {origin.place for origin in found.amounts} == {PLACE}
+
+
 def test_savings_add_up_and_the_largest_comes_first(tmp_path: Path) -> None:
     trace = (seen("linear", FIRST, 0), seen("linear", SECOND, 0), seen("gelu", FIRST, 1))
     held = {**LINEAR, "gelu": contents(("gelu", FIRST)), "all": contents(("addmm", FIRST), ("gelu", FIRST))}

@@ -18,7 +18,7 @@ from tpuport.profile.analyses.programs import step_programs
 from tpuport.profile.chips.estimates import Kernels, SourceFrame
 from tpuport.profile.chips.hlo import runs_graph_node
 from tpuport.profile.contents import Contents
-from tpuport.profile.modules import Module, innermost_module, module_of
+from tpuport.profile.modules import Module, common_module, innermost_module, module_of
 from tpuport.profile.phases import StepPhase, phase_of
 from tpuport.profile.places import Place, Places
 from tpuport.profile.plan import Mode
@@ -199,21 +199,39 @@ def _shared(trace: _Watched, runs: dict[str, int], own: dict[str, _Own]) -> Iter
 def _own_origins(places: Places, parts: Parts) -> Iterator[tuple[Origin, float]]:
     """Yield every part of a program with where its own stack says that it comes from.
 
-    What the compiler added carries no source: it belongs to the part of the step to which most of its program does. A
-    program without any source at all was made by autograd's own thread, which has no Python stack, in eager mode.
+    What the compiler added carries no source: it belongs to the part of the step to which most of its program does, to
+    the module that holds all of it, and to its line if it has one only. A program without any source at all was made by
+    autograd's own thread, which has no Python stack, in eager mode.
     """
-    known: Counter[StepPhase] = Counter()
+    located = {part: _located(places, part) for part in parts if part.stack}
+    added = _around(located)
     for part in parts:
         if part.stack:
-            known[_phase(part.stack)] += part.amount  # type: ignore[assignment]
-    main = known.most_common(1)[0][0] if known else StepPhase.BACKWARD
-    for part in parts:
-        if part.stack:
-            frames = (Frame(entry.file, entry.line, entry.function) for entry in _own(part.stack))
-            module = innermost_module((entry.file, entry.function) for entry in part.stack)
-            yield Origin(places.of_operation(frames), module, _phase(part.stack), part.operation), part.amount
+            yield located[part], part.amount
+        elif part.operation:
+            yield Origin(None, None, StepPhase.BACKWARD, part.operation), part.amount
         else:
-            yield Origin(None, None, StepPhase.BACKWARD if part.operation else main, part.operation), part.amount
+            yield added, part.amount
+
+
+def _located(places: Places, part: Part) -> Origin:
+    frames = (Frame(entry.file, entry.line, entry.function) for entry in _own(part.stack))
+    module = innermost_module((entry.file, entry.function) for entry in part.stack)
+    return Origin(places.of_operation(frames), module, _phase(part.stack), part.operation)
+
+
+def _around(located: dict[Part, Origin]) -> Origin:
+    """Return what all operations of a program have in common."""
+    phases: Counter[StepPhase] = Counter()
+    for part, origin in located.items():
+        phases[origin.phase] += part.amount  # type: ignore[assignment]
+    main = phases.most_common(1)[0][0] if phases else StepPhase.BACKWARD
+    # The module of a gradient may be told by what it is the gradient of only.
+    module = common_module(
+        origin.module for origin in located.values() if origin.module or origin.phase is not StepPhase.BACKWARD
+    )
+    lines = {origin.place for origin in located.values()}
+    return Origin(lines.pop() if len(lines) == 1 else None, module, main)
 
 
 def _with_gradients(amounts: Amounts, reference: Amounts) -> Amounts:
@@ -267,6 +285,10 @@ def _stack(frames: tuple[SourceFrame, ...], frame: int) -> tuple[SourceFrame, ..
         # A parent stands before its children in the table; anything else would never end.
         frame = entry.parent if entry.parent < frame else 0
     return tuple(reversed(stack))
+
+
+def _module(stack: tuple[SourceFrame, ...]) -> Module | None:
+    return innermost_module((entry.file, entry.function) for entry in stack)
 
 
 def _phase(stack: tuple[SourceFrame, ...]) -> StepPhase:
