@@ -1,6 +1,7 @@
 """Optimizers built before their model moves, which a move to a TPU leaves with the old parameters."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tpuport.analysis.module import dotted
@@ -12,18 +13,29 @@ from tpuport.model import Rule
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every `torch.optim` call on parameters above the first move of what they belong to."""
     module = context.module
-    calls = (
-        call
-        for call in module.of_type(ast.Call)
-        if module.callee(call).startswith("torch.optim.") and ".lr_scheduler" not in module.callee(call)
-    )
+    calls = (call for call in module.of_type(ast.Call) if _makes_optimizer(context, call))
     early = (call for call in calls if _moves_later(context, call) or _moves_from_outside(context, call))
     yield from keep_parameters(context, rule, early, "a move keeps the optimizer's parameters")
+
+
+def _makes_optimizer(context: Context, call: ast.Call) -> bool:
+    """Whether it is one of torch's optimizers, or its result is called one."""
+    name = context.module.callee(call)
+    if name.startswith("torch."):
+        return name.startswith("torch.optim.") and ".lr_scheduler" not in name
+    parent = context.module.parents[call]
+    targets = parent.targets if isinstance(parent, ast.Assign) else []
+    return any(_OPTIMIZER.search(dotted(target).rpartition(".")[2]) for target in targets)
+
+
+_OPTIMIZER = re.compile(r"optimi[sz]er$|optim$|(^|_)opt$", re.IGNORECASE)
 
 
 def _moves_later(context: Context, call: ast.Call) -> bool:
     """Whether a model whose parameters `call` takes moves below it, and not above, in the same function."""
     models = {name for argument in call.args for name in _models(argument)}
+    if not context.module.callee(call).startswith("torch."):
+        models |= {name for argument in call.args if (name := dotted(argument))}
     if not models:
         return False
     module = context.module

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tpuport.analysis.devices import default_device_kind, zero_is_current
-from tpuport.analysis.guards import blocks
+from tpuport.analysis.guards import CUDA_AVAILABLE, atoms, blocks
 from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.scopes import Kind, Scope, is_marimo_cell
 from tpuport.errors import TpuportError
@@ -21,6 +21,7 @@ PLACEHOLDER = re.compile(
 )
 DEVICE = 'torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")'
 DEVICE_TYPE = 'torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"'
+CURRENT = "torch.accelerator.current_accelerator()"
 EARLY_DEVICE = 'torch.accelerator.current_accelerator() or torch.device("cpu")'
 """What a device that is only written out becomes where CUDA_VISIBLE_DEVICES may yet be set, or a process forked.
 
@@ -325,7 +326,8 @@ class _Planner:
             self.result.texts[span, placeholder] = name + placeholder[len(variable) :]
         value, definition = EARLY_DEVICE if early else VARIABLES[variable].value, VARIABLES[variable].definition
         for anchor, after in self._anchors(function, spans, asks=not early and not definition):
-            self.result.insertions.append(Insertion(anchor, after, name, value, definition))
+            there = value == DEVICE and self._has_accelerator(anchor)
+            self.result.insertions.append(Insertion(anchor, after, name, CURRENT if there else value, definition))
 
     def _free_name(self, names: tuple[str, ...], function: Function | None, spans: list[Span]) -> str:
         own = "_" if function is not None and is_marimo_cell(function) else ""  # of one cell alone, so marimo says
@@ -378,6 +380,18 @@ class _Planner:
             for part, its in parts:
                 yield from self._latest(part, its)
             left = [span for span in left if span not in inside]
+
+    def _has_accelerator(self, anchor: Span) -> bool:
+        """Whether a statement runs only behind a test for CUDA that has moved, as what it guards here did."""
+        return any(
+            isinstance(node, ast.If)
+            and any(_whole(self.module, statement) == anchor for statement in node.body)
+            and any(c.holds and self._asks_for_cuda(c.test) for c in atoms(node.test, True))
+            for node in self.module.of_type(ast.If)
+        )
+
+    def _asks_for_cuda(self, test: ast.expr) -> bool:
+        return isinstance(test, ast.Call) and self.module.callee(test) == CUDA_AVAILABLE
 
     def _within_block(self, block: list[ast.stmt], spans: list[Span]) -> list[Span]:
         return [span for span in spans if any(_whole(self.module, s).contains(span) for s in block)]

@@ -348,8 +348,8 @@ class _Rewriter(cst.CSTTransformer):
         before, after = self._around(span)
         if before:
             blank, rest = _split(node.leading_lines)
-            if isinstance(node, cst.FunctionDef | cst.ClassDef) and isinstance(self.stack[-1], cst.Module):
-                line = cst.EmptyLine(indent=False)
+            line = cst.EmptyLine(indent=False)
+            if isinstance(node, cst.FunctionDef | cst.ClassDef) and (blank or isinstance(self.stack[-1], cst.Module)):
                 before[0] = _with_leading(before[0], [line] if blank else [])
                 node = node.with_changes(leading_lines=[*(blank or [line]), *rest])
             else:
