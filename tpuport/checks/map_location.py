@@ -31,8 +31,9 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
                 yield Draft(rule, where, Role.BLOCKS, reason="the device that the storage goes to is numbered")
             else:
                 yield Draft(rule, where, Role.MOVES, (Replace(module.span(where), "{device}"),))
+    names = _location_names(module)
     for node in module.of_type(ast.Constant):
-        if node.value is None and _is_location(module, node) and context.guards.cuda_tests(node):
+        if node.value is None and _is_location(module, node, names) and context.guards.cuda_tests(node):
             yield from _left_where_saved(context, rule, node)
     for choice in module.of_type(ast.IfExp):
         for arm, other in ((choice.body, choice.orelse), (choice.orelse, choice.body)):
@@ -56,7 +57,7 @@ def _left_where_saved(context: Context, rule: Rule, none: ast.Constant) -> Itera
         yield Draft(rule, none, Role.MOVES, (Replace(module.span(none), NONE_ON_CUDA),), message=message)
 
 
-def _is_location(module: Module, node: ast.expr) -> bool:
+def _is_location(module: Module, node: ast.expr, names: set[str]) -> bool:
     """Whether a value goes to a `map_location`: as an argument, or through a variable that is called so or given so."""
     parent = module.parents[node]
     while isinstance(parent, ast.IfExp) and node is not parent.test:
@@ -67,26 +68,52 @@ def _is_location(module: Module, node: ast.expr) -> bool:
         case ast.Call(args=[_, second, *_]) if second is node:
             return module.callee(parent) == "torch.load"
         case ast.Assign(targets=[ast.Name() | ast.Attribute() as target]):
-            return is_location_name(module, target)
+            return _is_location_name(target, names)
     return False
 
 
-def is_location_name(module: Module, target: ast.expr) -> bool:
-    """Whether a variable holds a `map_location`, by its name or by where the file gives it."""
+def _location_names(module: Module) -> set[str]:
+    """The variables that the file gives as a `map_location`."""
+    keywords: list[ast.keyword] = module.of_type(ast.keyword)
+    return {dotted(keyword.value) for keyword in keywords if keyword.arg == "map_location"} - {""}
+
+
+def _is_location_name(target: ast.expr, names: set[str]) -> bool:
     name = dotted(target)
-    given = [keyword.value for keyword in module.of_type(ast.keyword) if keyword.arg == "map_location"]
-    return name.endswith("map_location") or any(dotted(value) == name for value in given)
+    return name in names or name.endswith("map_location")
 
 
-def gives_location(module: Module, assigned: ast.Assign) -> bool:
-    """Whether a statement of its own sets a `map_location`, where no other branch sets it too."""
+def locations(module: Module) -> list[ast.Assign]:
+    """The statements that set a `map_location` which is None else, in an `if` with no other branch."""
+    names = _location_names(module)
+    return [assigned for assigned in module.of_type(ast.Assign) if _gives_location(module, assigned, names)]
+
+
+def _gives_location(module: Module, assigned: ast.Assign, names: set[str]) -> bool:
     target = assigned.targets[0]
     block = module.parents[assigned]
     if not isinstance(block, ast.If) or (block.orelse and assigned in (*block.body, *block.orelse)):
         return False
     if isinstance(target, ast.Subscript):
         return is_constant(target.slice, "map_location")
-    return isinstance(target, ast.Name | ast.Attribute) and is_location_name(module, target)
+    named = isinstance(target, ast.Name | ast.Attribute) and _is_location_name(target, names)
+    return named and _is_none_else(module, dotted(target))
+
+
+def _is_none_else(module: Module, name: str) -> bool:
+    """Whether a variable, or a parameter by default, is None somewhere."""
+    assigned = any(
+        is_constant(node.value, None) and name in map(dotted, node.targets) for node in module.of_type(ast.Assign)
+    )
+    signatures = [function.args for function in module.of_type(ast.FunctionDef)]
+    return assigned or any(
+        argument.arg == name and default is not None and is_constant(default, None)
+        for signature in signatures
+        for argument, default in (
+            *zip(reversed([*signature.posonlyargs, *signature.args]), reversed(signature.defaults), strict=False),
+            *zip(signature.kwonlyargs, signature.kw_defaults, strict=True),
+        )
+    )
 
 
 def _says_location(node: ast.expr) -> bool:

@@ -1,13 +1,14 @@
 """Why a chain of tests stays as it is."""
 
 import ast
+from functools import cached_property
 
 from tpuport.analysis.branches import OUTPUT_CALLS, Branches
 from tpuport.analysis.devices import DEVICE_NAME, Place, place
 from tpuport.analysis.guards import CUDA_AVAILABLE, SKIPS, Condition, conditions, ends_block, is_skip, tests_nccl
 from tpuport.analysis.module import dotted
 from tpuport.checks.device_comparison import subject
-from tpuport.checks.map_location import gives_location
+from tpuport.checks.map_location import locations
 from tpuport.draft import Context, Draft, Role
 from tpuport.settle.chains import Chain
 from tpuport.settle.hold import Holds
@@ -61,12 +62,15 @@ class Reasons:
             return f"line {self.module.span(chain.suspects[0]).line} looks like code for CUDA only"
         return self.holds.floor(self.needed)
 
+    @cached_property
+    def _locations(self) -> list[ast.Assign]:
+        return locations(self.module)
+
     def _maps_away(self, test: ast.expr) -> bool:
         """Whether a test that fails gives a `map_location`, and no branch for CUDA gives another."""
         return any(
             not condition.holds and test in self.context.guards.cuda_sources(Condition(condition.test, True))
-            for assigned in self.module.of_type(ast.Assign)
-            if gives_location(self.module, assigned)
+            for assigned in self._locations
             for condition in conditions(self.module, assigned)
         )
 
