@@ -32,19 +32,24 @@ _OPTIMIZER = re.compile(r"optimi[sz]er$|optim$|(^|_)opt$", re.IGNORECASE)
 
 
 def _moves_later(context: Context, call: ast.Call) -> bool:
-    """Whether a model whose parameters `call` takes moves below it, and not above, in the same function."""
+    """Whether a model whose parameters `call` takes moves below it, and not above, in the same function.
+
+    What an `__init__` does comes before the other methods.
+    """
     models = {name for argument in call.args for name in _models(argument)}
     if not context.module.callee(call).startswith("torch."):
         models |= {name for argument in call.args if (name := dotted(argument))}
     if not models:
         return False
     module = context.module
-    moves = {
-        module.span(move) < module.span(call)
-        for move in _moves(context)
-        if dotted(_moved(move)) in models and module.function(move) is module.function(call)
-    }
-    return moves == {False}
+    function = module.function(call)
+    moves = [move for move in _moves(context) if dotted(_moved(move)) in models]
+    beside = [move for move in moves if module.function(move) is function]
+    if beside or function is None or function.name != "__init__":
+        return bool(beside) and all(module.span(move) > module.span(call) for move in beside)
+    owner = module.parents[function]
+    methods = (module.function(move) for move in moves if dotted(_moved(move)).startswith("self."))
+    return any(method is not None and module.parents[method] is owner for method in methods)
 
 
 def _moves(context: Context) -> Iterator[ast.Call]:
