@@ -9,7 +9,7 @@ from tpuport.analysis.module import Module, dotted
 def receiver(module: Module, node: ast.expr) -> str:
     """The keyword, parameter, variable, key or option that a value is given to; empty where it has no name.
 
-    Attributes count with what they are attributes of, and options by the attribute that they become.
+    Attributes count without what they are attributes of, and options by the attribute that they become.
     """
     value = outer(module, node)
     parent = module.parents[value]
@@ -42,7 +42,7 @@ def _declared(module: Module, default: ast.keyword) -> str:
 
 
 def _name(target: ast.expr) -> str:
-    return _text(target.slice) if isinstance(target, ast.Subscript) else dotted(target)
+    return _text(target.slice) if isinstance(target, ast.Subscript) else dotted(target).rpartition(".")[2]
 
 
 def _text(node: ast.expr | None) -> str:

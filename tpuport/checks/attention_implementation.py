@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 
 from tpuport.analysis.calls import is_constant
-from tpuport.checks.choices import kept, kept_on_cuda, receiver
+from tpuport.analysis.receivers import receiver
+from tpuport.checks.choices import kept, kept_on_cuda
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Rule
 

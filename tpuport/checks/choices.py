@@ -3,8 +3,6 @@
 import ast
 from collections.abc import Iterator
 
-from tpuport.analysis.devices import outer, parameter_of
-from tpuport.analysis.module import Module, dotted
 from tpuport.checks.compile_mode import is_chosen_by_device
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Replace, Rule
@@ -46,30 +44,3 @@ def kept_on_cuda(context: Context, rule: Rule, value: ast.expr, otherwise: str) 
     span = context.module.span(value)
     edit = Replace(span, f"{{0}} if torch.cuda.is_available() else {otherwise}", (span,))
     return Draft(rule, value, Role.MOVES, (edit,))
-
-
-def receiver(module: Module, text: ast.Constant) -> str:
-    """The name that a value is given: of a keyword, a parameter, a variable, an attribute, a key or an option."""
-    value = outer(module, text)
-    parent = module.parents[value]
-    match parent:
-        case ast.keyword(arg="default"):
-            call = module.parents[parent]
-            names = [str(a.value) for a in getattr(call, "args", ()) if isinstance(a, ast.Constant)]
-            return names[0].replace("-", "_") if names else ""
-        case ast.keyword(arg=str(name)):
-            return name
-        case ast.arguments():
-            return parameter_of(parent, value)
-        case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
-            return _target(target)
-        case ast.Dict(keys=keys, values=values) if value in values:
-            key = keys[values.index(value)]
-            return str(key.value) if isinstance(key, ast.Constant) else ""
-    return ""
-
-
-def _target(target: ast.expr) -> str:
-    if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
-        return str(target.slice.value)
-    return target.attr if isinstance(target, ast.Attribute) else dotted(target)

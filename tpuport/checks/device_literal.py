@@ -145,8 +145,7 @@ def _revealed(context: Context, device: CudaDevice) -> Place | None:
 
 def _reached_elsewhere(context: Context, device: CudaDevice) -> Place | None:
     """A literal is a device if some file of the run hands a value of its name to where torch takes one."""
-    name = receiver(context.module, device.node).rpartition(".")[2]
-    return Place.TEXT if name in context.project.facts.device_names else None
+    return Place.TEXT if receiver(context.module, device.node) in context.project.facts.device_names else None
 
 
 def _is_cpu(node: ast.AST) -> bool:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from tpuport.analysis.calls import is_constant
 from tpuport.analysis.devices import outer
-from tpuport.checks.choices import kept, receiver
+from tpuport.analysis.receivers import receiver
+from tpuport.checks.choices import kept
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Rule
 

@@ -96,8 +96,7 @@ def _draft(context: Context, rule: Rule, node: ast.Constant) -> Draft:
         return Draft(rule, node, Role.NEUTRAL, reason=reason, severity=Severity.INFO)
     if isinstance(parent, ast.Compare | ast.Subscript):
         return Draft(rule, node, Role.BLOCKS, reason="what the test is for has to be judged by hand")
-    name = receiver(module, node).rpartition(".")[2]
-    if _names_backend(module, parent, value) or name in context.project.facts.backend_names:
+    if _names_backend(module, parent, value) or receiver(module, node) in context.project.facts.backend_names:
         return Draft(rule, node, Role.MOVES, (_default(module, value, node),))
     return Draft(rule, node, Role.BLOCKS, reason="where the value goes is not known")
 
