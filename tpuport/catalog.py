@@ -13,7 +13,7 @@ from tpuport.model import Effort, Example, Mapping, Rule, Safety, Severity
 from tpuport.nearest import did_you_mean
 
 REQUIRED = ("code", "name", "area", "severity", "safety", "message", "why", "reference")
-OPTIONAL = ("min_torch", "map", "check", "effort", "files", "comments", "examples")
+OPTIONAL = ("min_torch", "map", "check", "effort", "files", "words", "comments", "examples")
 """A rule with `comments` is about tpuport's own comments: `tpuport.suppress` makes its findings."""
 
 MAP_KEYS = ("names", "guard", "otherwise", "drop_arguments", "positional", "set_arguments")
@@ -92,6 +92,7 @@ def _rule(path: Path, examples: bool) -> Rule:
             mapping=_mapping(table["map"], str(path)) if "map" in table else None,
             check=table.get("check", ""),
             effort=Effort(table.get("effort", Effort.LOW)),
+            words=tuple(table.get("words", ())),
             files=_kinds(table.get("files", [kinds.PYTHON]), f"{path}: files"),
             examples=tuple(
                 Example(

@@ -38,7 +38,13 @@ def _check(rule: Rule) -> Check:
 
 def _drafts(context: Context, rules: Sequence[Rule]) -> Iterator[Draft]:
     yield from Table(rules).drafts(context)
+    source = context.module.source
+    spoken: dict[tuple[str, ...], bool] = {(): True}
     for rule in rules:
+        if rule.words not in spoken:
+            spoken[rule.words] = any(word in source for word in rule.words)
+        if not spoken[rule.words]:
+            continue
         if rule.check and rule.area != PACKAGING:
             yield from _check(rule)(context, rule)
     if INSTALLS in context.module.source:

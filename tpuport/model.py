@@ -311,6 +311,8 @@ class Rule:
     mapping: Mapping | None = None
     check: str = ""
     effort: Effort = Effort.LOW
+    words: tuple[str, ...] = ()
+    """Texts of which a file has at least one where the check can find something; empty if it may anywhere."""
     files: tuple[str, ...] = ("python",)
     """The kinds of file that it is for; see `tpuport.kinds`."""
     examples: tuple[Example, ...] = ()

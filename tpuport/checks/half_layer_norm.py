@@ -44,6 +44,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         if module.callee(call) == "torch.nn.Sequential":
             yield from (Draft(rule, norm, Role.NEUTRAL) for norm in _in_sequence(module, call))
     for class_ in module.of_type(ast.ClassDef):
+        if "LayerNorm" not in module.text(class_):
+            continue
         parts = _Parts.of(module, class_)
         if _NORM in parts.made.values():
             yield from (Draft(rule, norm, Role.NEUTRAL) for norm in _in_methods(module, class_, parts))

@@ -17,10 +17,13 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for float16 where CUDA's presence alone decides for it."""
     module = context.module
     for choice in module.of_type(ast.IfExp):
+        half = _dtype(module, choice.body) in HALF
+        alone = _dtype(module, choice.orelse) in BFLOAT16 and (half or is_constant(choice.body, None))
+        if not half and not alone:
+            continue
         if not any(context.guards.cuda_sources(condition) for condition in atoms(choice.test, True)):
             continue
-        half = _dtype(module, choice.body) in HALF
-        if _dtype(module, choice.orelse) in BFLOAT16 and (half or is_constant(choice.body, None)):
+        if alone:
             yield Draft(rule, choice.body, Role.CUDA_ONLY)
         elif half:
             yield Draft(rule, choice.body, Role.BLOCKS, reason="on a TPU choose bfloat16, which needs no loss scaling")
