@@ -204,15 +204,18 @@ class _Planner:
     @cached_property
     def _devices(self) -> set[Span]:
         """Where a device is made of a name that is written out."""
+        return {self.module.span(call) for call in self._made() if all(isinstance(a, ast.Constant) for a in call.args)}
+
+    def _made(self) -> list[ast.Call]:
         calls: list[ast.Call] = self.module.of_type(ast.Call)
-        made = [call for call in calls if self.module.callee(call) == "torch.device"]
-        return {self.module.span(call) for call in made if all(isinstance(a, ast.Constant) for a in call.args)}
+        return [call for call in calls if self.module.callee(call) == "torch.device"]
 
     @cached_property
     def _written_out(self) -> set[Span]:
-        """Where a name of a device or a backend stands, or a device is made of one: neither looks at any device."""
-        texts = (text for text in self.module.of_type(ast.Constant) if isinstance(text.value, str))
-        return {*map(self.module.span, texts), *self._devices}
+        """Where CUDA or NCCL is named, or a device is made of the name alone: neither looks at any device."""
+        texts = list(filter(_names_cuda, self.module.of_type(ast.Constant)))
+        made = (call for call in self._made() if len(call.args) == 1 and not call.keywords and call.args[0] in texts)
+        return {*map(self.module.span, texts), *map(self.module.span, made)}
 
     def _is_early(self, span: Span, placeholder: str) -> bool:
         """Whether a device is only named here, in a project in which asking for one may come too early."""
@@ -474,6 +477,10 @@ def _imports(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Try):
         return any(_imports(s) for s in statement.body)
     return isinstance(statement, ast.If) and any(_imports(s) for s in statement.body)
+
+
+def _names_cuda(text: ast.Constant) -> bool:
+    return isinstance(text.value, str) and text.value.lower().startswith(("cuda", "nccl"))
 
 
 def _parts(statement: ast.AST) -> list[list[ast.stmt]]:
