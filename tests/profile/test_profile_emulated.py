@@ -1,6 +1,7 @@
 """The real torch_tpu on the emulated TPU, and torch.compile: few runs, many assertions on each."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,10 @@ def test_a_branch_on_a_tensor_is_a_wait_too_and_printing_text_is_none(broken: Pr
 def test_exactly_the_known_waits_of_the_host_are_found(tmp_path: Path, mode: str) -> None:
     run = profile(tmp_path, "host_syncs.py", *OPTIONS, "--mode", mode)
     assert run.result.code == 0
-    rows = run.result.document["host_syncs"]["rows"]
+    *rows, in_torch = run.result.document["host_syncs"]["rows"]
+    assert in_torch["place"]["line"] == 30
+    assert re.fullmatch(r"bool\(\) in \w+ \(torch/nn/utils/clip_grad\.py:\d+\)", in_torch["what"])
+    assert in_torch["edit"].startswith("It is not your line")
     assert [(row["place"]["line"], row["what"], row["count"]) for row in rows] == [
         (22, ".item()", 1),
         (23, "bool()", 1),

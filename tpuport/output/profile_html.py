@@ -33,7 +33,7 @@ from tpuport.profile.analyses.host_syncs import HostSyncRow
 from tpuport.profile.analyses.lines import LineRow
 from tpuport.profile.analyses.recompiles import RecompileRow
 from tpuport.profile.machine import INSTALL_PROFILE, missing
-from tpuport.profile.places import Place
+from tpuport.profile.places import Place, shown_file
 from tpuport.profile.session import Session
 
 _PACKAGES = ("jinja2", "pygal")
@@ -79,7 +79,7 @@ def render(session: Session, report: Report) -> str:
     )
     filters = (
         amount, duration, duration_range, memory, module_amount, module_name, number, percent, phase_shares, plain,
-        seconds, size, operation_name, chip_remarks, chips_note, fusion_title, loss_warning, _code_spans,
+        seconds, size, operation_name, chip_remarks, chips_note, fusion_title, loss_warning, shown_file, _code_spans,
     )  # fmt: skip
     environment.filters.update({function.__name__.lstrip("_"): function for function in filters})
     files = annotated(session, report)

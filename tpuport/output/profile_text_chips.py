@@ -12,6 +12,7 @@ from tpuport.output.profile_units import amount, duration, memory, percent, size
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.chips import ChipReport, ChipRow
 from tpuport.profile.analyses.lines import LineRow, LineTable
+from tpuport.profile.places import shown_file
 from tpuport.profile.session import Session
 from tpuport.profile.sources import Sources
 
@@ -118,7 +119,7 @@ def _files(sources: Sources, table: LineTable) -> Iterator[RenderableType]:
             by_file.setdefault(row.place.file, {})[row.place.line] = row
     top = max((row.share for row in table.rows), default=1.0) or 1.0
     for file, rows in by_file.items():
-        yield Group(Text(file, style="cyan"), *_lines(sources.lines(file), rows, top))
+        yield Group(Text(shown_file(file), style="cyan"), *_lines(sources.lines(file), rows, top))
     if more := rest(placed, _SHOWN_LINES):
         yield Text(f"{more} lines of at least {percent(_LEAST)} each", style="dim")
 

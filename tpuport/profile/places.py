@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tpuport.profile.frames import innermost_user_frame, is_model_file, library_prefixes
+from tpuport.profile.frames import innermost_user_frame, is_model_file, library_prefixes, package_path
 from tpuport.profile.records import Frame, Records, Started
 
 
@@ -17,7 +17,12 @@ class Place:
     function: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{shown_file(self.file)}:{self.line}"
+
+
+def shown_file(file: str) -> str:
+    """Return the name of a file for people: of one in an installed package, its path from the package on."""
+    return package_path(file) or file
 
 
 class Places:
@@ -48,6 +53,13 @@ class Places:
     def is_user(self, frame: Frame) -> bool:
         """Whether `frame` is the user's own."""
         return innermost_user_frame((frame,), self._prefixes) is not None
+
+
+def library_place(frame: Frame | None) -> Place | None:
+    """Return where in an installed package `frame` is, from the package on; None where it is in none."""
+    if frame is None or not (file := package_path(frame.file)):
+        return None
+    return Place(file, frame.line, frame.function)
 
 
 def _plain_name(function: str) -> str:

@@ -162,6 +162,8 @@ class HostSync:
     """The user's line."""
     count: int
     seconds: float
+    inner: Frame | None = None
+    """The line of an installed package that reads it, where it is not the user's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,12 +108,14 @@ def for_break(identifier: str, library_function: str = "") -> Advice:
     Where it happens in `library_function`, of an installed package, it is the call that can be changed.
     """
     advice = _BREAKS.get(identifier, NO_ADVICE)
-    if not library_function or not advice.rule:
-        return advice
+    return inside_library(advice, library_function) if library_function and advice.rule else advice
+
+
+def inside_library(advice: Advice, function: str) -> Advice:
+    """Return what to do where not the user's line but `function`, of an installed package, reads a value."""
     edit = _IN_LIBRARY.get(
-        library_function,
-        "It is not your line that does this: see whether another argument leads around it, or keep the call out of the "
-        "compiled model with torch.compiler.disable.",
+        function,
+        "It is not your line that does this: see whether another argument leads around it, or call it less often.",
     )
     return Advice(advice.plain, edit)
 

@@ -5,8 +5,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from tpuport.profile.analyses.advice import for_break
-from tpuport.profile.frames import package_path
-from tpuport.profile.places import Place, Places
+from tpuport.profile.places import Place, Places, library_place
 from tpuport.profile.plan import Mode
 from tpuport.profile.records import Frame, FrameCompiled, GraphBreak
 from tpuport.profile.session import Run, Session
@@ -62,9 +61,7 @@ class _Parsed:
     @property
     def library(self) -> Place | None:
         """The line of an installed package in which it happens; None when it is no package's."""
-        if not self.stack or not (file := package_path(self.stack[-1].file)):
-            return None
-        return Place(file, self.stack[-1].line, self.stack[-1].function)
+        return library_place(self.stack[-1] if self.stack else None)
 
 
 _Key = tuple[str, int, str, str, str]

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from tpuport.profile.analyses.advice import HOST_COPY, HOST_PRINT, HOST_READ, Advice
+from tpuport.profile.analyses.advice import HOST_COPY, HOST_PRINT, HOST_READ, Advice, inside_library
 from tpuport.profile.figures import Figure, time_basis
-from tpuport.profile.places import Place, Places
+from tpuport.profile.places import Place, Places, library_place
 from tpuport.profile.plan import Mode
 from tpuport.profile.records import HostSync, Phase, Step
 from tpuport.profile.session import Session
@@ -17,7 +17,7 @@ class HostSyncRow:
 
     place: Place | None
     what: str
-    """How: `.item()`, `bool()`, `print`, …"""
+    """How: `.item()`, `bool()`, `print`, …, and where in an installed package, if it is not the user's line."""
     count: float
     """Times a step."""
     seconds: Figure
@@ -39,19 +39,23 @@ class HostSyncs:
     rows: tuple[HostSyncRow, ...]
 
 
+_Key = tuple[Place | None, str, Place | None]
+"""The user's line, the way to wait, and the line of an installed package that does it."""
+
+
 def analyse_host_syncs(session: Session) -> HostSyncs:
     """Return one row a line and way."""
-    found: defaultdict[tuple[Place | None, str], dict[Mode, tuple[float, float]]] = defaultdict(dict)
+    found: defaultdict[_Key, dict[Mode, tuple[float, float]]] = defaultdict(dict)
     counted = False
     for run in session.runs:
         steps = sum(step.phase is Phase.COUNTED for step in run.records.of(Step))
         counted = counted or bool(steps)
         places = Places(run.records, session.plan.directory)
         for record in run.records.of(HostSync):
-            by_mode = found[places.place(record.frame), record.what]
+            by_mode = found[places.place(record.frame), record.what, library_place(record.inner)]
             count, seconds = by_mode.get(run.mode, (0.0, 0.0))
             by_mode[run.mode] = count + record.count / max(1, steps), seconds + record.seconds / max(1, steps)
-    rows = (_row(session, place, what, by_mode) for (place, what), by_mode in found.items())
+    rows = (_row(session, key, by_mode) for key, by_mode in found.items())
     return HostSyncs(
         counted, tuple(sorted(rows, key=lambda row: (str(row.place and row.place.file), _line(row), row.what)))
     )
@@ -61,8 +65,12 @@ def _line(row: HostSyncRow) -> int:
     return row.place.line if row.place else 0
 
 
-def _row(session: Session, place: Place | None, what: str, by_mode: dict[Mode, tuple[float, float]]) -> HostSyncRow:
+def _row(session: Session, key: _Key, by_mode: dict[Mode, tuple[float, float]]) -> HostSyncRow:
+    place, what, library = key
     advice = _advice(what)
+    if library is not None:
+        advice = inside_library(advice, library.function)
+        what = f"{what} in {library.function} ({library})"
     return HostSyncRow(
         place=place,
         what=what,

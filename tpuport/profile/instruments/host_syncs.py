@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tpuport.profile.frames import innermost_user_frame
+from tpuport.profile.frames import innermost_user_frame, package_path
 from tpuport.profile.instruments.compilation import python_stack
 from tpuport.profile.records import Frame, HostSync, RecordWriter
 
@@ -29,6 +29,10 @@ _COPIES = {"cpu": ".cpu()", "to": ".to() the CPU", "copy_": ".copy_() to the CPU
 """Methods that may copy from the device to the host."""
 
 
+_UNTRACED = ("torch/_dynamo/", "torch/_compile.py")
+"""Files of the frames that torch.compiler.disable puts around a function."""
+
+
 class HostSyncs:
     """Replaces the methods concerned while it is on: in the counted steps only, so that no timed step pays for it."""
 
@@ -38,7 +42,7 @@ class HostSyncs:
         self._thread = threading.get_ident()
         self._originals: dict[str, Any] = {}
         self._inside = False
-        self._found: defaultdict[tuple[str, Frame | None], list[float]] = defaultdict(list)
+        self._found: defaultdict[tuple[str, Frame | None, Frame | None], list[float]] = defaultdict(list)
 
     def start(self) -> None:
         """Watch from now on."""
@@ -58,8 +62,8 @@ class HostSyncs:
             else:
                 setattr(torch.Tensor, name, original)
         self._originals.clear()
-        for (what, frame), seconds in self._found.items():
-            self._writer.write(HostSync(step, what, frame, len(seconds), sum(seconds)))
+        for (what, frame, inner), seconds in self._found.items():
+            self._writer.write(HostSync(step, what, frame, len(seconds), sum(seconds), inner))
 
     def _watched(self, original: Callable[..., Any], what: str, leaves: Callable[..., bool]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -73,8 +77,12 @@ class HostSyncs:
             finally:
                 self._inside = False
             if leaves(tensor, result, arguments):
-                frame = innermost_user_frame(python_stack(sys._getframe(1)), self._prefixes)
-                self._found[what, frame].append(perf_counter() - start)
+                seconds = perf_counter() - start
+                stack = python_stack(sys._getframe(1))
+                while package_path(stack[-1].file).startswith(_UNTRACED):
+                    stack.pop()
+                inner = stack[-1] if package_path(stack[-1].file) else None
+                self._found[what, innermost_user_frame(stack, self._prefixes), inner].append(seconds)
             return result
 
         # Between the graphs of a broken frame Dynamo would compile this function too.
