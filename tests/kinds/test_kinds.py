@@ -7,6 +7,9 @@ import pytest
 import yaml
 
 from tpuport import kinds
+from tpuport.analysis.libraries import STAND_INS
+from tpuport.kinds.python import is_candidate
+from tpuport.source.project import uses_torch
 
 NAMES = {
     "a/train.py": "python",
@@ -54,3 +57,23 @@ def test_pre_commit_hands_over_what_is_read() -> None:
     hooks = yaml.safe_load(Path(__file__).parents[2].joinpath(".pre-commit-hooks.yaml").read_text())
     for hook in hooks:
         assert {name for name in NAMES if re.search(hook["files"], name)} == {n for n, kind in NAMES.items() if kind}
+
+
+@pytest.mark.parametrize("library", [*STAND_INS, "torch_xla", "transformers", "lightning"])
+def test_a_file_that_imports_such_a_library_is_parsed(library: str) -> None:
+    package, _, leaf = library.rpartition(".")
+    forms = [
+        f"import {library} as it",
+        f"import os, {library}",
+        f"import os, \\\n    {library}",
+        f"import\t{library}",
+        f"from {library}.part import (\n    Thing,\n)",
+        f"from {package} import {leaf}" if package else f"from  {library} import Thing",
+    ]
+    assert [form for form in forms if not is_candidate(form.encode())] == []
+
+
+def test_importing_torch_beside_others_is_using_it() -> None:
+    assert uses_torch(b"import os, torch\n")
+    assert uses_torch(b"from torch.nn import Linear\n")
+    assert not uses_torch(b"import os\n\nNAMES = os, 'torch'\n")

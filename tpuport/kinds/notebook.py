@@ -13,6 +13,7 @@ from tpuport.fixes import Rewritten
 from tpuport.kinds import Look, Unparsed
 from tpuport.model import CellPlace, Facts, Finding, Project, Rule, Span
 from tpuport.source import ipython
+from tpuport.source import project as said
 from tpuport.source.notebook import NotANotebook, Notebook
 from tpuport.source.positions import NAMED_LINE
 
@@ -82,7 +83,7 @@ class _Notebook:
         """What the bytes tell at a glance, and where they hold a candidate, what the cells do."""
         python = kinds.handler(kinds.PYTHON)
         found = python.look(path, raw, selection)
-        uses_torch = b"import torch" in raw or b"from torch" in raw
+        uses_torch = said.uses_torch(raw)
         if found is None or not found.matches:
             return Look(uses_torch, Facts(uses_torch=uses_torch)) if uses_torch else None
         try:

@@ -1,9 +1,9 @@
 """Python source files."""
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from tpuport.analysis.libraries import STAND_INS
 from tpuport.fixes import Rewritten
 from tpuport.kinds import Look
 from tpuport.model import Facts, Finding, Project, Rule
@@ -38,15 +38,16 @@ CANDIDATE = (
 Plain strings, each searched for on its own: an alternation of them in one regex is six times slower.
 """
 
-_LIBRARIES = (
-    rb"apex|amp_C|triton|xformers|flash_attn|flashinfer|bitsandbytes|auto_gptq|transformer_engine|deepspeed|tensorrt|"
-    rb"pynvml|pycuda|cupy|numba|nvidia|torch_xla|torch_tensorrt|accelerate|transformers|trl|peft|lightning|"
-    rb"pytorch_lightning|lightning_fabric|ray|vllm|sglang|torchrec|fbgemm|megatron|fairscale|colossalai|horovod"
+_FRAMEWORKS = (
+    *("torch_xla", "accelerate", "transformers", "trl", "peft", "lightning", "pytorch_lightning", "lightning_fabric"),
+    *("ray", "vllm", "sglang", "torchrec", "fbgemm"),
 )
-LIBRARIES = tuple(re.compile(word + rb" +(?:" + _LIBRARIES + rb")") for word in (b"import", b"from"))
-"""Imports of the libraries that rules are about; each pattern begins with plain letters, which are found quickly."""
+"""Libraries that run on TPUs too, which rules are about all the same."""
+
+_LIBRARIES = said.imports_of(sorted({*_FRAMEWORKS, *(name.partition(".")[0] for name in STAND_INS)} - {"torch"}))
 
 TORCH_CANDIDATE = (
+    b"cpp_extension",
     b"autocast",
     b"GradScaler",
     b"DataParallel",
@@ -145,7 +146,7 @@ def is_candidate(raw: bytes) -> bool:
     """Whether a file with these bytes has to be parsed."""
     return (
         any(word in raw for word in CANDIDATE)
-        or any(pattern.search(raw) for pattern in LIBRARIES)
+        or any(pattern.search(raw) for pattern in _LIBRARIES)
         or (b"torch" in raw and any(word in raw for word in TORCH_CANDIDATE))
     )
 
@@ -155,7 +156,7 @@ class _Python:
 
     def look(self, path: Path, raw: bytes, selection: bool = True) -> Look | None:
         """What the bytes tell at a glance."""
-        uses_torch = b"import torch" in raw or b"from torch" in raw
+        uses_torch = said.uses_torch(raw)
         autocasts = b"autocast" in raw
         if is_candidate(raw):
             facts = Facts(

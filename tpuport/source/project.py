@@ -46,8 +46,25 @@ _TAKES_BACKEND = re.compile(
     rb"init_process_group\s*\((?:[^()]{0,400}?\bbackend\s*=\s*|\s*(?:backend\s*=\s*)?)([A-Za-z_][\w.]*)\s*[,)]"
 )
 
+_BEHIND = rb"(?:[^\n]{0,200},[ \t]*(?:\\\r?\n[ \t]*)?)?"
+"""What may stand between `import` and a module that is not the first one there; bounded likewise."""
+
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What `ast.parse` raises for text that is no Python, or too much of it; the file's own outcome says so later."""
+
+
+def imports_of(modules: Iterable[str]) -> tuple[re.Pattern[bytes], ...]:
+    """Patterns for imports of any of these modules, or of what begins with their names."""
+    any_of = rb"(?:" + "|".join(modules).encode() + rb")"
+    return re.compile(rb"import[ \t]+" + _BEHIND + any_of), re.compile(rb"from[ \t]+" + any_of)
+
+
+_TORCH = imports_of(["torch"])
+
+
+def uses_torch(raw: bytes) -> bool:
+    """Whether a source file imports torch, or a library whose name begins with it."""
+    return b"torch" in raw and any(pattern.search(raw) for pattern in _TORCH)
 
 
 def cuda_methods(raw: bytes) -> Iterator[str]:
