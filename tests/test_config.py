@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from tpuport import config
 from tpuport.config import Config, load
 from tpuport.errors import ConfigError
 from tpuport.model import Severity
@@ -126,4 +125,3 @@ def test_no_unicode_is_no_toml(tmp_path: Path) -> None:
 )
 def test_the_formatters_width_is_taken_over(tmp_path: Path, name: str, content: str, width: int | None) -> None:
     assert settings(tmp_path, content, name).line_length == width
-    assert config.formatter_width(tmp_path) == width

@@ -102,11 +102,6 @@ def _nearest_width(path: Path, root: Path) -> tuple[int | None, str]:
     return None, ""
 
 
-def formatter_width(root: Path) -> int | None:
-    """Columns to which the formatter or linter set up in `root` breaks lines, or None where none is."""
-    return _formatter_setting(root)[0]
-
-
 def _formatter_setting(root: Path) -> tuple[int | None, str]:
     """The width and the file that states it."""
     for name, tool in (("ruff.toml", ""), (".ruff.toml", ""), (PYPROJECT, "ruff"), (PYPROJECT, "black")):

@@ -35,9 +35,3 @@ class UsageError(TpuportError):
 
 class ConfigError(TpuportError):
     """A `[tool.tpuport]` table or a rule file that cannot be used as it stands."""
-
-
-class ProgramFailed(TpuportError):
-    """The profiled program produced no measurement in any mode."""
-
-    exit_code = ExitCode.PROGRAM_FAILED

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from tpuport.analysis.module import Module, dotted
-from tpuport.analysis.scopes import Kind
 from tpuport.model import Project
 
 DEVICE_NAME = re.compile(r"(^|_)(devices?|dev|device_type|device_name|map_location)(_|\d*$)", re.IGNORECASE)
@@ -50,9 +49,6 @@ AUTOCAST = {
     "torch.GradScaler",
 }
 """Callables whose device type is settled by the rules for mixed precision."""
-
-BUILTINS = {"str", "print", "isinstance", "len", "repr", "format"}
-
 
 FORMAT = re.compile(r"cuda:\{[^{}]*\}")
 """A format string that makes a numbered device."""
@@ -395,9 +391,3 @@ def _is_cpu_device(module: Module, node: ast.expr) -> bool:
         case ast.Call(args=[ast.Constant(value="cpu")], keywords=[]):
             return module.callee(node) == "torch.device"
     return False
-
-
-def is_parameter(module: Module, name: ast.Name) -> bool:
-    """Whether a name is a parameter of the function around it."""
-    found = module.lookup(name)
-    return found is not None and any(binding.kind is Kind.PARAMETER for binding in found[1])

@@ -62,10 +62,7 @@ def _draft(context: Context, rule: Rule, device: CudaDevice) -> Draft | None:
     if where is Place.TEXT and (library := _foreign_library(module, device.node)):
         reason = f"{library} knows no TPU: what it runs on has to be decided"
         return Draft(rule, device.node, Role.BLOCKS, severity=Severity.WARNING, reason=reason)
-    if (
-        where is Place.UNKNOWN
-        and receiver(module, device.node).rpartition(".")[2] in context.project.facts.device_names
-    ):
+    if where is Place.UNKNOWN and _reaches_a_device(context, device):
         where = Place.TEXT
     if where is Place.UNKNOWN:
         where = _revealed(context, device) or Place.UNKNOWN
@@ -77,6 +74,11 @@ def _draft(context: Context, rule: Rule, device: CudaDevice) -> Draft | None:
     if index is not Index.CURRENT:
         return _indexed(context, rule, device)
     return Draft(rule, device.node, Role.MOVES, (Replace(module.span(device.node), _default(context, device, where)),))
+
+
+def _reaches_a_device(context: Context, device: CudaDevice) -> bool:
+    """Whether some file of the run hands a value of the literal's name to where torch takes a device."""
+    return receiver(context.module, device.node).rpartition(".")[2] in context.project.facts.device_names
 
 
 def _foreign_library(module: Module, node: ast.expr) -> str:
@@ -141,11 +143,6 @@ def _revealed(context: Context, device: CudaDevice) -> Place | None:
         others = [n.value for n in ast.walk(function) if isinstance(n, ast.Return) and n.value is not None]
         return Place.TEXT if any(_is_cpu(value) for value in others) else None
     return None
-
-
-def _reached_elsewhere(context: Context, device: CudaDevice) -> Place | None:
-    """A literal is a device if some file of the run hands a value of its name to where torch takes one."""
-    return Place.TEXT if receiver(context.module, device.node) in context.project.facts.device_names else None
 
 
 def _is_cpu(node: ast.AST) -> bool:
