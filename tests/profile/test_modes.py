@@ -242,3 +242,14 @@ def test_places_outside_the_working_directory_are_absolute(tmp_path: Path) -> No
     found = row(session).failure
     assert found is not None
     assert found.place == Place("/elsewhere/a.py", 1, "f")
+
+
+def test_sparse_tensors_are_told_though_the_error_speaks_of_inference(tmp_path: Path) -> None:
+    text = "RuntimeError: Inference tensors cannot be saved for backward. Please do not"
+    sparse = row(one(tmp_path, Ended("raised", 1, text, LINE, "  output = torch.spmm(adj, support)"))).failure
+    assert sparse is not None
+    assert "no kernels for sparse tensors" in sparse.hint
+    (tmp_path / "other").mkdir()
+    other = row(one(tmp_path / "other", Ended("raised", 1, text, LINE, "  loss.backward()"))).failure
+    assert other is not None
+    assert not other.hint

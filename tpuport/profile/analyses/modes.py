@@ -38,6 +38,13 @@ _MISSING_KERNEL = re.compile(r"operator 'aten::(?P<name>\w+)[\w.]*' is not imple
 _CUDA_ERRORS = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
 _MIGRATE_HINT = "Let it take its device from torch.accelerator: `tpuport migrate` makes that change."
 _OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "Cannot allocate memory", "bad_alloc", "RESOURCE_EXHAUSTED")
+_SPARSE_ERRORS = ("sparse operators are not supported on TPU", "Inference tensors cannot be saved for backward")
+"""What torch_tpu 0.2.0 says of a sparse tensor: the second one, which misleads, where gradients are wanted."""
+_SPARSE_CALL = re.compile(r"sparse|\bspmm\b")
+_SPARSE_HINT = (
+    "A TPU has no kernels for sparse tensors: make the matrix dense (`adj.to_dense()`, then torch.mm), or add up what "
+    "its entries point to with index_add. `tpuport lint` finds it: missing-kernel."
+)
 _EMULATION_ERRORS = (
     "no registered implementation for untyped custom call",
     "no FFI handler registered",
@@ -263,6 +270,8 @@ def failure(plan: Plan, run: Run) -> Failure | None:
         elif missing := _MISSING_KERNEL.search(ended.error):
             advice = missing_kernel(missing["name"])
             hint = f"A TPU has no kernel for `{missing['name']}`. {advice.edit} `tpuport lint` finds it: {advice.rule}."
+        elif any(text in ended.error for text in _SPARSE_ERRORS) and _SPARSE_CALL.search(ended.traceback):
+            hint = _SPARSE_HINT
         elif any(text in ended.error or text in ended.traceback for text in _EMULATION_ERRORS):
             hint = "The emulated TPU cannot run this; a TPU can. Nothing is wrong with the script."
         elif plan.memory_limit is not None and any(text in ended.error for text in _OUT_OF_MEMORY):
