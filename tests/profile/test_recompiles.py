@@ -56,6 +56,7 @@ def analysed(folder: Path, *records: object) -> Recompiles:
         (needs_gradient(1), "whether `x` needs a gradient changed", "yes → no"),
         (keys("CPU, AutogradCPU", "Meta, AutogradMeta"), "device of `x` changed", ""),
         (keys("CPU, AutogradCPU", "CPU"), "whether autograd sees `x` changed (torch.inference_mode)", ""),
+        ("self.mask is None  # if self.mask is None:", "whether `self.mask` is None changed", "None → there"),
         ("GLOBAL_STATE changed: autocast(cpu)_enabled ", "autocast changed", ""),
         ("self._modules['d'].training == True  # x", "training mode changed (Module.train, Module.eval)", ""),
         ("___check_obj_id(x, 7)", "___check_obj_id(x, 7)", ""),

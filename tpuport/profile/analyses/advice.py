@@ -144,6 +144,10 @@ INPUT_GRADIENT = Advice(
     "an input that gradients flow back to, and one that none do (data, or what detach() gave), are compiled apart",
     "Nothing to do, as long as it does not go on changing.",
 )
+OPTIONAL = Advice(
+    "a value that is there in some calls only is part of the compiled program",
+    "Give it in every call, or make it before the first; once is nothing to care about.",
+)
 AUTOCAST = Advice(
     "a model under autocast and one without it, or in another type, are compiled apart",
     "Call it under the same autocast everywhere, evaluation included.",

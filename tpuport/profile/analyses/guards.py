@@ -16,6 +16,7 @@ from tpuport.profile.analyses.advice import (
     LENGTH,
     NO_ADVICE,
     NUMBER,
+    OPTIONAL,
     TRAINING,
     TYPE,
     Advice,
@@ -29,6 +30,7 @@ _PROPERTY = re.compile(
     r"^tensor '(?P<name>.+)' (?P<what>rank|dtype|stride|requires_grad|dispatch key set) mismatch(?: at index \d+)?"
     r"(?:\. expected (?:requires_grad=)?(?P<old>DispatchKeySet\(.*?\)|[^,]+)(?:, actual (?P<new>.+))?)?$"
 )
+_NONE = re.compile(r"^(?P<name>\S+) is (?P<negated>not )?None$")
 _NUMBER = re.compile(r"^-?\d+(\.\d*)?([eE][-+]?\d+)?$")
 
 
@@ -59,6 +61,9 @@ def cause_of(guard: str) -> Cause:
         return Cause("gradient mode changed (torch.no_grad, inference_mode)", "", GRADIENTS)
     if "autocast" in first:
         return Cause("autocast changed", "", AUTOCAST)
+    if match := _NONE.match(first):
+        change = "there → None" if match["negated"] else "None → there"
+        return Cause(f"whether `{match['name']}` is None changed", change, OPTIONAL)
     if match := EQUAL.match(first):
         name, old = match["name"].strip(), match["old"].strip()
         if name.endswith(".training"):

@@ -203,6 +203,7 @@ class _Frames:
             position = int(match[1])
             return names[position] if position < len(names) else match[0]
 
+        guard = guard.replace("call.__self__.", "self.")
         return _KEYWORD.sub(r"\1", _POSITIONAL.sub(name, guard))
 
     def place(self, frame_id: int, compile_id: int) -> Place | None:
