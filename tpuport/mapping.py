@@ -39,8 +39,17 @@ class Table:
             while name not in self._rules and isinstance(node, ast.Attribute):
                 node = node.value
                 name = context.module.qualified(node)
-            if name in self._rules:
+            if name not in self._rules:
+                name = self._reported_whole(name)
+            if name:
                 yield _draft(context, self._rules[name], node, name, use.name)
+
+    def _reported_whole(self, name: str) -> str:
+        """The name of which all is reported and nothing rewritten, that an imported name is a part of; else empty."""
+        while name and name not in self._rules:
+            name = name.rpartition(".")[0]
+        mapping = self._rules[name].mapping if name else None
+        return name if mapping is not None and not mapping.names[name] else ""
 
 
 def _draft(context: Context, rule: Rule, node: ast.expr, name: str, full_name: str) -> Draft:

@@ -49,6 +49,8 @@ def _uses(node: ast.AST) -> Iterator[tuple[int, str]]:
     """Calls into `torch.cuda` under `node`, but for those that a test for CUDA guards."""
     if isinstance(node, ast.If | ast.IfExp) and "cuda" in ast.unparse(node.test):
         return
+    if isinstance(node, ast.BoolOp) and "cuda.is_available()" in ast.unparse(node.values[0]):
+        return
     if isinstance(node, ast.Call) and (name := ast.unparse(node.func)).startswith("torch.cuda."):
         yield node.lineno, name
     for child in ast.iter_child_nodes(node):

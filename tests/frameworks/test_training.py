@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tpuport import catalog
-
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "fixtures" / "frameworks"
 SECONDS = 150
@@ -73,14 +71,15 @@ def test_trainer_of_transformers(tmp_path: Path) -> None:
     assert tpu.losses[-1] < tpu.losses[0] - 0.1
 
 
-def test_lightning_with_what_the_finding_asks_for(tmp_path: Path) -> None:
+def test_lightning(tmp_path: Path) -> None:
     script = copied("lightning_module", tmp_path, "lightning")
-    assert "TP460" in tpuport(tmp_path, "migrate", "--allow-dirty", str(script))
-    text = script.read_text()
-    head, _, rest = text.partition("def build_trainer")
-    answer = catalog.load(examples=True).get("TP460").examples[-1].before
-    script.write_text(f"{head}{answer}\n\ndef main{rest.partition('def main')[2]}")
-    cpu, tpu = run(tmp_path, str(script)), on_tpu(tmp_path, script)
-    assert (cpu.said["device"], tpu.said["device"]) == ("cpu", "tpu")
+    asked = script.read_text()
+    script.write_text(asked.replace('accelerator="gpu"', 'accelerator="cpu"'))
+    cpu = run(tmp_path, str(script))
+    script.write_text(asked)
+    tpuport(tmp_path, "migrate", "--allow-dirty", str(script))
+    migrated, tpu = run(tmp_path, str(script)), on_tpu(tmp_path, script)
+    assert (cpu.said["device"], migrated.said["device"], tpu.said["device"]) == ("cpu", "cpu", "tpu")
+    assert migrated.losses == cpu.losses
     assert tpu.losses == pytest.approx(cpu.losses, rel=1e-4)
     assert tpu.losses[-1] < tpu.losses[0] / 2

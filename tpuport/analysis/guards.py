@@ -348,6 +348,14 @@ class Guards:
             for condition in conditions(self.module, node)
         )
 
+    def asks_both(self, test: ast.expr) -> bool:
+        """Whether the condition that `test` is a part of asks `torch.accelerator` too."""
+        whole: ast.AST = test
+        while isinstance(parent := self.module.parents.get(whole), ast.BoolOp | ast.UnaryOp):
+            whole = parent
+        calls = (node for node in ast.walk(whole) if isinstance(node, ast.Call))
+        return any(self.module.callee(call) == ACCELERATOR_AVAILABLE for call in calls)
+
     def proves_accelerator(self, condition: Condition, depth: int = 0) -> bool:
         """Whether a condition can only come about where an accelerator is there; every value of a flag is looked at."""
         if self._tests_accelerator(condition) or self._tests_cuda(condition):

@@ -33,6 +33,7 @@ SETTLED_ARGUMENTS = {
 }
 """Arguments that other rules settle, with the function that takes them."""
 
+TYPES = "a parser of options that goes by it refuses other devices"
 REFLECTION = {"getattr", "hasattr", "setattr", "delattr"}
 CURRENT = "torch.accelerator.current_accelerator()"
 
@@ -151,10 +152,13 @@ def _is_cpu(node: ast.AST) -> bool:
 
 def _not_followed(context: Context, rule: Rule, device: CudaDevice) -> Draft | None:
     module = context.module
+    if _is_listed_type(module, device.node):
+        message = f"an annotation takes {module.text(device.node)} and names no other accelerator"
+        return Draft(rule, device.node, Role.NEUTRAL, severity=Severity.INFO, message=message, reason=TYPES)
     parent = module.parents[outer(module, device.node)]
     if isinstance(parent, ast.Subscript | ast.Expr) or (isinstance(parent, ast.Dict) and device.node in parent.keys):
         return None
-    if _is_no_device(module, device.node, parent):
+    if _is_no_device(module, parent):
         return None
     message = f"{module.text(device.node)} does not visibly reach a device"
     if is_mode(_name_of(module, device.node)):
@@ -164,13 +168,16 @@ def _not_followed(context: Context, rule: Rule, device: CudaDevice) -> Draft | N
     return Draft(rule, device.node, Role.BLOCKS, severity=Severity.WARNING, message=message, reason=reason)
 
 
-def _is_no_device(module: Module, node: ast.expr, parent: ast.AST) -> bool:
+def _is_no_device(module: Module, parent: ast.AST) -> bool:
     """Whether a string is certainly something else: looked up by name, part of a path, an option's destination."""
     if isinstance(parent, ast.Call):
         function = dotted(parent.func)
         return function in REFLECTION or (module.callee(parent) or function).endswith("path.join")
-    if isinstance(parent, ast.keyword):
-        return parent.arg == "dest"
+    return isinstance(parent, ast.keyword) and parent.arg == "dest"
+
+
+def _is_listed_type(module: Module, node: ast.expr) -> bool:
+    """Whether a string is one of those that `Literal` allows."""
     annotated = (up for _, up in module.ancestors(node) if isinstance(up, ast.Subscript))
     return any(dotted(up.value).rpartition(".")[2] == "Literal" for up in annotated)
 

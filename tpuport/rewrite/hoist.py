@@ -17,7 +17,7 @@ from tpuport.source.project import sets_visible_devices
 
 PLACEHOLDER = re.compile(
     r"\{((?:new )?device\.type|(?:new )?device|autocast_dtype|half_dtype|accelerator_type"
-    r"|device_loader|rate_tracker|serial_executor)\}"
+    r"|device_loader|rate_tracker|serial_executor|trainer_strategy|fabric_strategy)\}"
 )
 DEVICE = 'torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")'
 DEVICE_TYPE = 'torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"'
@@ -110,6 +110,26 @@ class NAME:
         return result
 """
 
+STRATEGY = """\
+def NAME():
+    # Lightning's own choice; for an accelerator that Lightning has no name for, a strategy of its own.
+    if torch.cuda.is_available() or not torch.accelerator.is_available():
+        return "auto"
+    device = torch.accelerator.current_accelerator()
+    if device.type == "mps":
+        return "auto"
+    from PACKAGE.accelerators import CPUAccelerator
+    from PACKAGE.strategies import SingleDeviceStrategy
+
+    class CurrentAccelerator(CPUAccelerator):
+        def setup_device(self, device):
+            pass
+
+    # Weights that are tied, or in an optimizer already, have to stay the same objects when they move.
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    return SingleDeviceStrategy(device, accelerator=CurrentAccelerator())
+"""
+
 VARIABLES = {
     "device": Variable(DEVICE, ("device", "default_device", "accelerator_device", "tpuport_device")),
     "autocast_dtype": Variable(
@@ -127,6 +147,16 @@ VARIABLES = {
     "device_loader": Variable("", ("DeviceLoader", "AcceleratorLoader", "TpuportDeviceLoader"), DEVICE_LOADER),
     "rate_tracker": Variable("", ("RateTracker", "CountRate", "TpuportRateTracker"), RATE_TRACKER),
     "serial_executor": Variable("", ("SerialExecutor", "OneAfterAnother", "TpuportSerialExecutor"), SERIAL_EXECUTOR),
+    "trainer_strategy": Variable(
+        "",
+        ("trainer_strategy", "accelerator_strategy", "tpuport_trainer_strategy"),
+        STRATEGY.replace("PACKAGE", "lightning.pytorch"),
+    ),
+    "fabric_strategy": Variable(
+        "",
+        ("fabric_strategy", "accelerator_fabric_strategy", "tpuport_fabric_strategy"),
+        STRATEGY.replace("PACKAGE", "lightning.fabric"),
+    ),
 }
 
 

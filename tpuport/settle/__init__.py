@@ -162,7 +162,8 @@ class Settlement:
             return Severity.INFO if comparison.tests_mode(test) else Severity.WARNING
         if places:
             return Severity.ERROR
-        return Severity.INFO if self.guards.knows_accelerators(test) else Severity.WARNING
+        deliberate = self.guards.knows_accelerators(test) or self.guards.asks_both(test)
+        return Severity.INFO if deliberate else Severity.WARNING
 
     def _finding(self, draft: Draft) -> Finding:
         fixable = bool(draft.edits)

@@ -58,6 +58,8 @@ class Reasons:
             return ONE_DEVICE
         if any(map(self._maps_away, chain.tests)):
             return MAPS_AWAY
+        if any(map(self.context.guards.asks_both, chain.tests)):
+            return TELLS_APART
         if chain.suspects:
             return f"line {self.module.span(chain.suspects[0]).line} looks like code for CUDA only"
         return self.holds.floor(self.needed)
