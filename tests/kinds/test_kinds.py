@@ -28,6 +28,8 @@ NAMES = {
     "gpu.Dockerfile": "dockerfile",
     "Dockerfiles": "",
     "Containerfile": "dockerfile",
+    "Makefile": "makefile",
+    "rules.mk": "makefile",
     "requirements.txt": "requirements",
     "requirements-dev.in": "requirements",
     "dev_requirements.txt": "requirements",

@@ -174,7 +174,8 @@ CMD ["python", "-m", "torch.distributed.run", "--nproc_per_node=8", "train.py"]
         ("x.sh", "pip list | grep deepspeed\nA=1 deepspeed --num_gpus 8 train.py\n", ["TP554:2"]),
         ("compose.yml", "services:\n  a:\n    image: ${BASE:-nvidia/cuda:12.4.1-base}\n", ["TP550:3"]),
         ("x.yaml", 'n: "a\u2028b\x85c"\nx: {a: "\U0001f600", device: cuda}\nbackend: nccl\n', ["TP560:2", "TP561:3"]),
-        ("accelerate.yaml", "distributed_type: MULTI_GPU\ngpu_ids: all\n", ["TP563:2"]),
+        ("accelerate.yaml", "distributed_type: MULTI_GPU\ngpu_ids: all\n", ["TP563:1", "TP563:2"]),
+        ("x.sh", "accelerate launch --cpu train.py\naccelerate config\nA=1 accelerate launch train.py\n", ["TP554:3"]),
         ("x.yaml", "image: assets/gpu.png\nitems:\n  - image: logo-cuda.svg\n", []),
         ("x.yaml", "precision: 16\ntable: prices\n", []),
         ("x.sh", "export CUDA_VISIBLE_DEVICES=\nFOO=1 bar\n", []),
@@ -294,3 +295,33 @@ def test_annotations_stand_above_the_statement() -> None:
     text = 'echo "\n$(torchrun x.py)\n"\n'
     assert kinds.handler("shell").annotate(text, findings("x.sh", text)).endswith(text)
     assert kinds.handler("json").annotate(DEEPSPEED, findings("x.json", DEEPSPEED)) == DEEPSPEED
+
+
+MAKEFILE = """\
+# torchrun in a comment
+export CUDA_VISIBLE_DEVICES ?= 0,1
+GPUS := $(shell nvidia-smi -L | wc -l)
+PYTHON = python
+
+.PHONY: train
+train: export NCCL_DEBUG = INFO
+train: data torchrun
+	@nvidia-smi
+	-CUDA_VISIBLE_DEVICES=$(IDS) $(PYTHON) -m torch.distributed.launch \\
+		--nproc_per_node=2 train.py
+	accelerate launch --multi_gpu --mixed_precision fp16 train.py
+install:
+	pip install torch==2.12.0+cu126
+"""
+
+
+def test_makefile() -> None:
+    told = [f"{finding.code}:{finding.span.line}" for finding in findings("Makefile", MAKEFILE)]
+    environment = ["TP553:2", "TP553:7", "TP553:10"]
+    wanted = ["TP552:3", "TP552:9", "TP554:10", "TP554:12", "TP562:12", "TP510:14"]
+    assert sorted(told) == sorted(environment + wanted)
+    handler = kinds.handler("makefile")
+    unsafe = handler.rewrite(MAKEFILE, PROJECT, RULES, unsafe=True, line_length=None).text
+    assert "--mixed_precision bf16 train.py" in unsafe
+    annotated = handler.annotate(MAKEFILE, findings("Makefile", MAKEFILE)).split("\n")
+    assert not any(line.lstrip().startswith("#") and line.startswith("\t") for line in annotated)

@@ -32,6 +32,7 @@ def notebook(folder: Path, *cells: str, **extra: object) -> Path:
         ("\n%%time\nx = 1", "\npass\nx = 1"),
         ("%%bash\necho 'x", "pass\n"),
         ("x = = 1", "x = = 1"),
+        ("%time\nx = = 1", "pass\nx = = 1"),
         ("", ""),
     ],
 )
@@ -54,11 +55,11 @@ def test_cells_count_those_of_text(tmp_path: Path) -> None:
     assert [cell.number for cell in read_cells(path)] == [2]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"worksheets": []}', '{"cells": [{"cell_type": "code"}]}'])
+@pytest.mark.parametrize("text", ["{", "[]", '{"worksheets": []}'])
 def test_what_is_no_notebook_is_said(tmp_path: Path, text: str) -> None:
     path = tmp_path / "book.ipynb"
     path.write_text(text)
-    with pytest.raises(UsageError, match="not a notebook of format 4"):
+    with pytest.raises(UsageError, match="not a notebook"):
         read_cells(path)
 
 

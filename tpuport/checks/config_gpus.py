@@ -19,6 +19,9 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
         text = entry.text.lower()
         if entry.key == "accelerator" and text in ("gpu", "cuda"):
             yield found(rule, entry.span, f"`accelerator` is set to {text}")
+        elif entry.key == "distributed_type" and text == "multi_gpu":
+            reason = "Accelerate makes no process group on a TPU: `NO`, and one process, is what runs there"
+            yield found(rule, entry.span, "`distributed_type` is set to MULTI_GPU", reason)
         elif (_COUNT.fullmatch(entry.key) and _SOME.fullmatch(text)) or (
             _SWITCH.fullmatch(entry.key) and text == "true"
         ):

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from tpuport.checks.distributed_launcher import launches_accelerate
+from tpuport.kinds import commands
 from tpuport.kinds.document import Document, Entry, found
 from tpuport.model import Finding, ReplaceText, Rule, Severity
 
@@ -14,6 +16,8 @@ _TRAINER = {"accelerator", "devices", "gpus", "max_epochs", "max_steps", "strate
 """Keys of a trainer of Lightning, beside which a precision of 16 is float16."""
 _ACCELERATE = {"compute_environment", "distributed_type"}
 """Keys of what `accelerate config` writes."""
+
+_OPTIONS = ("--mixed_precision", "--mixed-precision")
 
 
 def check(document: Document, rule: Rule) -> Iterator[Finding]:
@@ -28,6 +32,12 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
             new = _bfloat16(entry)
             edits = (ReplaceText(entry.span, raw.replace(entry.text, new)),) if new else ()
             yield found(rule, entry.span, f"`{named}` chooses float16", "", edits, severity=severity)
+    for command in document.commands:
+        given = commands.option(command.words, *_OPTIONS) if launches_accelerate(command) else None
+        if given and given[1].text == "fp16":
+            begin, _, end = document.text.at(given[1].span).rpartition("fp16")
+            edit = ReplaceText(given[1].span, f"{begin}bf16{end}")
+            yield found(rule, given[1].span, f"`{given[0].text.partition('=')[0]}` chooses float16", "", (edit,))
 
 
 def _bfloat16(entry: Entry) -> str:

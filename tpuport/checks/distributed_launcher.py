@@ -1,6 +1,7 @@
 """Launchers of torch.distributed, which start a process for each GPU."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from tpuport.kinds import commands
 from tpuport.kinds.document import Command, Document, Word, found
@@ -9,11 +10,20 @@ from tpuport.model import Finding, Rule
 _MODULES = ("torch.distributed.launch", "torch.distributed.run", "torch.distributed.elastic.multiprocessing")
 _FIRST = "on a TPU host run `eval \"$(python -m torch.tpu.distributed | sed 's/^/export /')\"` before it"
 
+_ACCELERATE = (
+    "Accelerate makes no process group on a TPU: start the script with `python` there, as several processes would each "
+    "train apart"
+)
+
 
 def check(document: Document, rule: Rule) -> Iterator[Finding]:
     """A finding for every call of a launcher."""
     for command in document.commands:
         program = launcher(command)
+        if launches_accelerate(command):
+            message = "`accelerate launch` starts its processes for GPUs"
+            yield found(rule, commands.arguments(command)[0].span, message, _ACCELERATE)
+            continue
         first = commands.arguments(command)[:1]
         if first and first[0].text.rpartition("/")[2] == "deepspeed":
             message = "`deepspeed` starts a process for each NVIDIA GPU"
@@ -34,3 +44,10 @@ def launcher(command: Command) -> Word | None:
             return word
         before = word.text
     return None
+
+
+def launches_accelerate(command: Command) -> bool:
+    """Whether the command is a call of `accelerate launch` that is not for the CPU."""
+    texts = [word.text for word in commands.arguments(command)]
+    called = texts[:2] == ["accelerate", "launch"] or ("-m", "accelerate.commands.launch") in pairwise(texts)
+    return called and "--cpu" not in texts and "--use_cpu" not in texts

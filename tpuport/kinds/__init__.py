@@ -30,8 +30,17 @@ _BY_SUFFIX = {
     ".bash": "shell",
     ".slurm": "shell",
     ".sbatch": "shell",
+    ".mk": "makefile",
 }
-_BY_NAME = {"Pipfile": "toml", "setup.cfg": "cfg", "Dockerfile": "dockerfile", "Containerfile": "dockerfile"}
+_BY_NAME = {
+    "Pipfile": "toml",
+    "setup.cfg": "cfg",
+    "Dockerfile": "dockerfile",
+    "Containerfile": "dockerfile",
+    "Makefile": "makefile",
+    "makefile": "makefile",
+    "GNUmakefile": "makefile",
+}
 _REQUIREMENTS = re.compile(r"(?:.*[-_.])?(?:requirements?|constraints)(?:[-_.].*)?\.(?:txt|in)")
 
 

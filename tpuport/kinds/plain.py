@@ -25,13 +25,15 @@ class Plain:
     """The handler of one such kind.
 
     `words` are lower-case bytes, in files of the kind without any of which nothing can be found; `read` makes the
-    Document, and raises Unparsed; `comments` tells whether a `#` begins one.
+    Document, and raises Unparsed; `comments` tells whether a `#` begins one, and `indented` whether one stands as far
+    in as what it is about: in a Makefile that would hand it to the shell.
     """
 
     kind: str
     words: tuple[bytes, ...]
     read: Reader
     comments: bool = True
+    indented: bool = True
 
     def look(self, path: Path, raw: bytes, selection: bool = True) -> Look | None:  # noqa: ARG002
         """What the bytes tell at a glance."""
@@ -100,7 +102,7 @@ class Plain:
             if comment not in wanted.setdefault(line, []) and not has_comment(lines, line, finding.code):
                 wanted[line].append(comment)
         for line in sorted(wanted, reverse=True):
-            indent = lines[line - 1][: len(lines[line - 1]) - len(lines[line - 1].lstrip())]
+            indent = lines[line - 1][: len(lines[line - 1]) - len(lines[line - 1].lstrip())] if self.indented else ""
             lines[line - 1 : line - 1] = [indent + comment for comment in wanted[line]]
         return "\n".join(lines)
 

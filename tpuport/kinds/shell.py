@@ -13,6 +13,7 @@ WORDS = (
     b"gpu",
     b"nvidia",
     b"torch",
+    b"accelerate",
     b"cupy",
     b"triton",
     b"xformers",

@@ -73,8 +73,27 @@ def module(cells: Sequence[Cell]) -> Module:
     return result
 
 
+def alone(cell: Cell) -> tuple[str, list[LeftOut]]:
+    """A cell as Python of as many lines, with `pass` for what is not Python; what does not parse stays as it is."""
+    left_out: list[LeftOut] = []
+    lines, _ = _replaced(cell, left_out)
+    texts = [""] * len(cell.texts)
+    for line, at in lines:
+        found = _PLACEHOLDER.match(line)
+        texts[at - 1] = f"{found['indent']}pass" if found else line
+    return "\n".join(texts), left_out
+
+
 def _python(cell: Cell, left_out: list[LeftOut]) -> list[tuple[str, int]]:
     """The lines of a cell as Python, each with the line of the cell that it begins at."""
+    lines, broken = _replaced(cell, left_out)
+    if broken is not None:
+        raise broken
+    return lines
+
+
+def _replaced(cell: Cell, left_out: list[LeftOut]) -> tuple[list[tuple[str, int]], BrokenCell | None]:
+    """Those lines, and the fault that is left where they are no Python yet."""
     own = cell.texts
     lines = [(line, number) for number, line in enumerate(own, 1)]
     first = next((index for index, line in enumerate(own) if line.strip()), 0)
@@ -86,12 +105,12 @@ def _python(cell: Cell, left_out: list[LeftOut]) -> list[tuple[str, int]]:
         at = (error.lineno or 1) - 1
         found = (_MAGIC.match(lines[at][0]) or _AUTOMAGIC.match(lines[at][0])) if at < len(lines) else None
         if found is None:
-            raise BrokenCell(error.msg, cell, lines[min(at, len(lines) - 1)][1])
+            return lines, BrokenCell(error.msg, cell, lines[min(at, len(lines) - 1)][1])
         end = at + 1
         while end < len(lines) and lines[end - 1][0].endswith("\\"):
             end += 1
         _leave_out(cell, lines, at, end, found["before"], left_out)
-    return lines
+    return lines, None
 
 
 def _leave_out(
