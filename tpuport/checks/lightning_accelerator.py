@@ -25,7 +25,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         if not is_lightning_trainer(name) or is_constant(argument(call, None, "accelerator"), "cpu"):
             continue
         value = argument(call, None, "accelerator")
-        if isinstance(argument(call, None, "strategy"), ast.Call):  # it may bring its accelerator with it
+        brings = isinstance(argument(call, None, "strategy"), ast.Call)
+        if brings and not is_constant(value, "gpu", "cuda"):  # the strategy may bring its accelerator with it
             if isinstance(value, ast.IfExp):
                 yield Draft(rule, value.body, Role.CUDA_ONLY)
             continue
