@@ -17,8 +17,11 @@ from tpuport.cli.limits import FailOn, enforce, limits
 from tpuport.cli.report_formats import ReportFormat, print_report
 from tpuport.errors import ExitCode, UsageError
 from tpuport.nearest import did_you_mean
+from tpuport.profile.batch_argument import batch_size
+from tpuport.profile.batch_search import MAX_RUNS
 from tpuport.profile.chips.specs import ChipName
 from tpuport.profile.engine import compile_for_chips, prepare_folder, report_on, run_session
+from tpuport.profile.largest_batch import find_largest_batch
 from tpuport.profile.launch import check_ranks
 from tpuport.profile.layout import REFERENCE, as_typed
 from tpuport.profile.locate import check_script, find_module
@@ -119,6 +122,16 @@ def profile(
         ),
     ] = 0,
     chip: Annotated[list[ChipName] | None, typer.Option(help=CHIP_HELP)] = None,
+    largest_batch: Annotated[
+        str,
+        typer.Option(
+            "--largest-batch",
+            metavar="NAME",
+            help="Find the largest batch whose step fits each --chip, by short runs at other sizes. NAME is the "
+            "script's own argument that sets the size, as in --largest-batch=--batch-size; it has to be given.",
+            show_default=False,
+        ),
+    ] = "",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Session folder. Default: tpuport-session-<time> in this directory."),
@@ -153,6 +166,8 @@ def profile(
     The report: step times, executions and programs a step, graphs, every graph break and recompile with its line, and
     whether all modes compute the same losses. It is saved, and `tpuport report` shows it again.
 
+    With --largest-batch the script runs at up to six batch sizes more, a few steps each.
+
     With --chip the programs of a step also go through the real TPU compiler, for which no TPU is needed: estimated
     time on the device, what bounds it, memory, and what each line of the source costs.
 
@@ -166,17 +181,25 @@ def profile(
     memory = None if memory_limit is None else int(memory_limit * 2**30)
     targets = tuple(dict.fromkeys(compile_target or []))
     plan = replace(plan, compile_targets=targets, repeat=repeat, ranks=nproc, memory_limit=memory)
-    plan = replace(plan, checked_steps=check_numbers)
+    plan = replace(plan, checked_steps=check_numbers, batch_argument=largest_batch)
     if trace:
         plan = replace(plan, traced=_TRACED_STEPS)
     folder = (output or Path(f"tpuport-session-{datetime.now():%Y%m%d-%H%M%S}")).absolute()
     chips = chosen_chips(chip, plan)
+    if largest_batch:
+        batch_size(plan.arguments, largest_batch)
+        if not chips:
+            raise UsageError(
+                "--largest-batch asks what fits a chip, and none is named", hint="Name one, as in --chip v6e."
+            )
     prepare_folder(folder)
     console = Console(stderr=True, highlight=False)
     try:
         session = run_session(plan, folder, _Watch(console, plan))
         if chips:
             session = compile_for_chips(session, chips, CompileWatch(console, chips))
+        if largest_batch:
+            session = find_largest_batch(session, chips, _BatchWatch(console, plan))
     except KeyboardInterrupt:
         console.print(
             f"interrupted; what was measured until now is in {as_typed(folder)}", soft_wrap=True, markup=False
@@ -299,4 +322,18 @@ class _Watch:
         total = len(plan.modes) * plan.repeat + bool(plan.checked_steps)
         device = Device.CPU if name == REFERENCE else plan.device
         head = f"[{self._started}/{total}] {name} on {device.value}"
+        self._console.print(f"{head}: {'running' if seconds is None else f'{seconds:.0f} s'}", markup=False)
+
+
+class _BatchWatch:
+    """Says on standard error how long each run took that looks for the largest batch."""
+
+    def __init__(self, console: Console, plan: Plan) -> None:
+        self._console = console
+        self._argument = plan.batch_argument
+        self._started = 0
+
+    def __call__(self, name: str, seconds: float | None) -> None:
+        self._started += seconds is None
+        head = f"largest batch, {self._argument}, run {self._started} of at most {MAX_RUNS}, {name}"
         self._console.print(f"{head}: {'running' if seconds is None else f'{seconds:.0f} s'}", markup=False)

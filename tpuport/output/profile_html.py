@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from tpuport.errors import UsageError
+from tpuport.output.profile_batches import batch_lines, batches_title
 from tpuport.output.profile_headline import compiles, failures, headline
 from tpuport.output.profile_numbers import number_sentences, numbers_title
 from tpuport.output.profile_shared import (
@@ -78,6 +79,7 @@ def render(session: Session, report: Report) -> str:
         loader=PackageLoader("tpuport", "output"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     filters = (
+        batch_lines, batches_title,
         amount, duration, duration_range, memory, module_amount, module_name, number, percent, phase_shares, plain,
         seconds, size, operation_name, chip_remarks, chips_note, fusion_title, loss_warning, shown_file, _code_spans,
     )  # fmt: skip

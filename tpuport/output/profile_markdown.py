@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator
 
+from tpuport.output.profile_batches import batch_lines, batches_title
 from tpuport.output.profile_headline import compiles, failures, headline
 from tpuport.output.profile_numbers import number_sentences, numbers_title
 from tpuport.output.profile_shared import (
@@ -58,6 +59,7 @@ def render(session: Session, report: Report) -> str:
         _chips(report),
         _module_costs(report),
         _lines(report),
+        _batches(report),
         _breaks(report),
         _recompiles(report),
         _host_syncs(report),
@@ -263,6 +265,11 @@ def _module_costs(report: Report) -> str:
     title = f"### Cost by module on {tables[0].chip} (estimated share of a step's cycles)"
     header = ("module", *(table.mode.value for table in tables))
     return "\n\n".join(filter(None, (title, _table(header, rows), rest(found, _SHOWN_MODULES))))
+
+
+def _batches(report: Report) -> str:
+    lines = "\n".join(f"- {_cell(line)}" for line in batch_lines(report.batches))
+    return f"### {_cell(batches_title(report.batches))}\n\n{lines}" if lines else ""
 
 
 def _breaks(report: Report) -> str:

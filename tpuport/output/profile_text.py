@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tpuport.output.profile_batches import batch_lines, batches_title
 from tpuport.output.profile_headline import failures
 from tpuport.output.profile_numbers import number_sentences, numbers_title
 from tpuport.output.profile_shared import (
@@ -26,6 +27,7 @@ from tpuport.output.profile_text_gains import executions_by_module, fusion_gains
 from tpuport.output.profile_units import NONE, duration, duration_range, number, percent, seconds, size
 from tpuport.output.style import count
 from tpuport.profile.analyses import Report
+from tpuport.profile.analyses.batches import Batches
 from tpuport.profile.analyses.graph_breaks import GraphBreaks
 from tpuport.profile.analyses.host_syncs import HostSyncs
 from tpuport.profile.analyses.inputs import Inputs
@@ -54,6 +56,7 @@ def render(session: Session, report: Report, console: Console) -> None:
         *_measurements(session, report),
         fusion_gains(report),
         *(chips_and_lines(session, report) or [executions_by_module(report)]),
+        _batches(report.batches),
         _graph_breaks(report.graph_breaks, report.modes),
         _recompiles(report.recompiles, report.modes),
         _host_syncs(report.host_syncs),
@@ -289,6 +292,11 @@ def _gain(
     if device is not Device.EMULATED_TPU and eager and time and time.median.value:
         parts.append(f"{eager.median.value / time.median.value:.2f}× the speed")
     return ", ".join(parts)
+
+
+def _batches(batches: Batches) -> RenderableType | None:
+    lines = [Text(f"- {line}") for line in batch_lines(batches)]
+    return Group(Text(batches_title(batches), style="bold"), *lines) if lines else None
 
 
 def _graph_breaks(breaks: GraphBreaks, modes: Modes) -> RenderableType | None:

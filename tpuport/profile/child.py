@@ -130,7 +130,7 @@ def _profile(
     names = ModuleNames()
     locating = ExitStack()
     if table is not None:
-        programs = Programs(table, writer, session, locating.close)
+        programs = Programs(table, writer, session, locating.close, memory=plan.memory)
         wait_before_holding_the_lock()
         locating.callback(locate_operations())
         name_graph_nodes(names)

@@ -126,6 +126,8 @@ def require_compiler() -> None:
 
 def compile_for_chips(session: Session, chips: tuple[str, ...], progress: Progress) -> Session:
     """Compile the programs of every mode's step for `chips`, save the results and return the session with them."""
+    for batch in session.batches.values():
+        compile_for_chips(batch, chips, lambda _done, _total: None)
     programs = dict.fromkeys(digest for run in session.runs for digest in step_programs(run.records) if digest)
     if not programs:
         progress(0, 0)

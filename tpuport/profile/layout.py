@@ -33,6 +33,8 @@ SOURCES = "sources.json"
 PROGRAMS = "programs"
 """Folder of the programs that were executed in the counted steps of any mode, one file each, named by its SHA-256."""
 
+BATCHES = "batches"
+"""Folder of the runs that look for the largest batch: one session a batch size, named by it."""
 CONTENTS = "contents"
 """Folder of what those programs hold, one JSON file each."""
 

@@ -21,7 +21,18 @@ _FIRST_ENTRY = 40
 """Bytes before the first function pointer: struct_size, extension_start and PJRT_Api_Version."""
 _EXTENSION_HEAD = 3
 """Words before an extension's functions: struct_size, type and the next extension."""
-_ENTRIES = {"PJRT_Client_Create": 10, "PJRT_Client_Compile": 20, "PJRT_LoadedExecutable_Execute": 55}
+_ENTRIES = {
+    "PJRT_Client_Create": 10,
+    "PJRT_Client_Compile": 20,
+    "PJRT_Executable_Destroy": 40,
+    "PJRT_Executable_NumOutputs": 44,
+    "PJRT_LoadedExecutable_GetExecutable": 51,
+    "PJRT_LoadedExecutable_Execute": 55,
+    "PJRT_Buffer_Destroy": 58,
+    "PJRT_Buffer_OnDeviceSizeInBytes": 64,
+    "PJRT_Buffer_Delete": 67,
+    "PJRT_Buffer_IsDeleted": 68,
+}
 
 
 class NamedValue(ctypes.Structure):
@@ -77,14 +88,38 @@ class ClientCompileArgs(ctypes.Structure):
     )
 
 
+_Buffers = ctypes.POINTER(ctypes.c_void_p)
+
+
 class ExecuteArgs(ctypes.Structure):
-    """The head of PJRT_LoadedExecutable_Execute_Args."""
+    """The head of PJRT_LoadedExecutable_Execute_Args; arguments and outputs are lists of buffers, one a device."""
 
     _fields_ = (
         ("struct_size", ctypes.c_size_t),
         ("extension_start", ctypes.c_void_p),
         ("executable", ctypes.c_void_p),
+        ("options", ctypes.c_void_p),
+        ("argument_lists", ctypes.POINTER(_Buffers)),
+        ("num_devices", ctypes.c_size_t),
+        ("num_args", ctypes.c_size_t),
+        ("output_lists", ctypes.POINTER(_Buffers)),
     )
+
+
+class SubjectArgs(ctypes.Structure):
+    """What the functions take that ask one word of an object: the object, and the place of the answer, if any.
+
+    Of this form are the arguments of PJRT_Buffer_Destroy, _Delete, _IsDeleted (whose answer is one byte) and
+    _OnDeviceSizeInBytes, PJRT_LoadedExecutable_GetExecutable, PJRT_Executable_NumOutputs and _Destroy.
+    """
+
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension_start", ctypes.c_void_p),
+        ("subject", ctypes.c_void_p),
+        ("answer", ctypes.c_uint64),
+    )
+    WITHOUT_ANSWER = 3 * ctypes.sizeof(ctypes.c_void_p)
 
 
 class PluginTable:
@@ -127,6 +162,14 @@ class PluginTable:
             entry.value = before
 
         return restore
+
+    def ask(self, name: str, subject: Address, answer_size: int = _WORD) -> int:
+        """Call a function that takes an object alone, and return its answer of `answer_size` bytes, 0 for none."""
+        arguments = SubjectArgs(SubjectArgs.WITHOUT_ANSWER + answer_size, None, subject, 0)
+        function = _PROTOTYPE(self._word(self._address + _FIRST_ENTRY + _WORD * _ENTRIES[name]).value)
+        if function(ctypes.addressof(arguments)):
+            raise OSError(f"{name} failed")
+        return int(arguments.answer)
 
     def extend(self, number: int, *functions: Function) -> None:
         """Add an extension: its number in PJRT_Extension_Type, and its functions in the order of its structure.

@@ -96,6 +96,10 @@ class Plan:
     """What to compile in place of the outermost models: classes of modules, functions, attributes."""
     repeat: int = 1
     """Runs of each mode."""
+    memory: bool = False
+    """Whether to follow what lies on the device beside each program; it slows every step."""
+    batch_argument: str = ""
+    """The script's own argument that sets its batch size, where the largest one that fits is asked for."""
     ranks: int | None = None
     """Processes of each run, started as torchrun would; None is one process that knows of no ranks."""
 

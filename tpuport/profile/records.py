@@ -109,6 +109,17 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryBeside:
+    """In a counted step, the bytes on the device beside each program, by its index: all but its arguments and results.
+
+    The most over its executions; it is written only in runs that look for the largest batch.
+    """
+
+    kind: ClassVar[str] = "memory-beside"
+    bytes: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One torch operation at one place, in the watched step."""
 
@@ -334,6 +345,7 @@ Record = (
     | Step
     | StepSourceChosen
     | Program
+    | MemoryBeside
     | Operation
     | CpuOperation
     | InputWait

@@ -17,6 +17,7 @@ from tpuport.profile.chips.specs import CHIPS as CHIP_SPECS
 from tpuport.profile.codec import DecodeError, decode, encode
 from tpuport.profile.contents import Contents, load_contents
 from tpuport.profile.layout import (
+    BATCHES,
     CRASH_LOG,
     REFERENCE,
     SESSION,
@@ -124,6 +125,8 @@ class Session:
     """Further runs, and further ranks."""
     contents: dict[str, Contents] = field(default_factory=dict)
     """What the counted programs hold, by their SHA-256."""
+    batches: "dict[int, Session]" = field(default_factory=dict)
+    """Runs that look for the largest batch, by their batch size."""
 
     @property
     def plan(self) -> Plan:
@@ -191,7 +194,13 @@ def load(folder: Path) -> Session:
         None if header.reference is None else _load_run(folder / REFERENCE, header.reference),
         tuple(run for run in runs if (run.number, run.rank) != (1, 0)),
         load_contents(folder),
+        _load_batches(folder / BATCHES),
     )
+
+
+def _load_batches(folder: Path) -> dict[int, Session]:
+    found = folder.iterdir() if folder.is_dir() else ()
+    return {int(path.name): load(path) for path in found if path.name.isdecimal() and (path / SESSION).is_file()}
 
 
 def _load_run(folder: Path, header: RunHeader) -> Run:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tpuport.profile.analyses.batches import Batches, analyse_batches
 from tpuport.profile.analyses.chips import ChipReport, analyse_chips
 from tpuport.profile.analyses.fusion import Fusion, analyse_fusion
 from tpuport.profile.analyses.graph_breaks import GraphBreaks, analyse_graph_breaks
@@ -39,6 +40,7 @@ class Report:
     on_cpu: OnCpu
     modules: ModuleCosts
     fusion: Fusion
+    batches: Batches
 
 
 def analyse(session: Session) -> Report:
@@ -59,4 +61,5 @@ def analyse(session: Session) -> Report:
         analyse_on_cpu(session),
         analyse_modules(session),
         analyse_fusion(session),
+        analyse_batches(session),
     )

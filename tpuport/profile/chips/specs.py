@@ -3,7 +3,8 @@
 Peak bf16 rate, memory and devices of a chip are those that torch_tpu 0.2.0 lists (torch_tpu._internal.utils.hardware),
 memory bandwidth those of https://cloud.google.com/tpu/docs/{v4,v5e,v5p,v6e,tpu7x}. The clock is derived, not
 published: a matrix unit's cell does one multiplication and one addition a cycle. A core's vector unit has 8 × 128 lanes
-of four arithmetic units (https://jax-ml.github.io/scaling-book/tpus); v4 and v5p run two cores as one device.
+of four arithmetic units (https://jax-ml.github.io/scaling-book/tpus); v4 and v5p run two cores as one device. The HBM
+that a program may use is what libtpu 0.0.52 says when it refuses a larger one; on v4 it counts one core's half.
 """
 
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ class Chip:
     """Peak bf16 rate of the chip, in FLOP/s."""
     chip_memory: int
     """HBM of the chip, in bytes."""
+    usable: int
+    """HBM of one device that the TPU compiler leaves to a program, in bytes: it refuses what needs more."""
     chip_bandwidth: float
     """HBM bandwidth of the chip, in bytes/s."""
     cells: int
@@ -71,11 +74,11 @@ class Chip:
 CHIPS: dict[str, Chip] = {
     chip.name.value: chip
     for chip in (
-        Chip(ChipName.V4, "v4:2x2x1", 1, 275e12, 32 * GIB, 1.2e12, 8 * 128**2, 2),
-        Chip(ChipName.V5E, "v5e:2x2", 1, 197e12, 16 * GIB, 0.819e12, 4 * 128**2, 1),
-        Chip(ChipName.V5P, "v5p:2x2x1", 1, 459e12, 95 * GIB, 2.765e12, 8 * 128**2, 2),
-        Chip(ChipName.V6E, "v6e:2x2", 1, 918e12, 32 * GIB, 1.64e12, 4 * 256**2, 1),
-        Chip(ChipName.TPU7X, "tpu7x:2x2x1", 2, 2307e12, 192 * GIB, 7.38e12, 4 * 256**2, 1),
+        Chip(ChipName.V4, "v4:2x2x1", 1, 275e12, 32 * GIB, int(15.25 * GIB), 1.2e12, 8 * 128**2, 2),
+        Chip(ChipName.V5E, "v5e:2x2", 1, 197e12, 16 * GIB, int(15.75 * GIB), 0.819e12, 4 * 128**2, 1),
+        Chip(ChipName.V5P, "v5p:2x2x1", 1, 459e12, 95 * GIB, int(95.73 * GIB), 2.765e12, 8 * 128**2, 2),
+        Chip(ChipName.V6E, "v6e:2x2", 1, 918e12, 32 * GIB, int(31.24 * GIB), 1.64e12, 4 * 256**2, 1),
+        Chip(ChipName.TPU7X, "tpu7x:2x2x1", 2, 2307e12, 192 * GIB, int(94.74 * GIB), 7.38e12, 4 * 256**2, 1),
     )
 }
 """By the name that `--chip` takes."""

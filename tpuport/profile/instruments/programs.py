@@ -9,9 +9,10 @@ from pathlib import Path
 
 from tpuport.profile.codec import encode
 from tpuport.profile.instruments.locations import read_contents
+from tpuport.profile.instruments.memory import BufferMemory
 from tpuport.profile.layout import CONTENTS, PROGRAMS, write_bytes, write_json
 from tpuport.profile.pjrt import Address, ClientCompileArgs, ExecuteArgs, Function, PluginTable
-from tpuport.profile.records import Program, RecordWriter
+from tpuport.profile.records import MemoryBeside, Program, RecordWriter
 
 
 class Programs:
@@ -22,8 +23,15 @@ class Programs:
     """
 
     def __init__(
-        self, table: PluginTable, writer: RecordWriter, session: Path, stop_locating: Callable[[], None]
+        self,
+        table: PluginTable,
+        writer: RecordWriter,
+        session: Path,
+        stop_locating: Callable[[], None],
+        *,
+        memory: bool = False,
     ) -> None:
+        """With `memory`, what lies beside programs on the device is followed too, which slows every step."""
         self._table = table
         self._writer = writer
         self._session = session
@@ -33,6 +41,7 @@ class Programs:
         self._runs: Counter[int] = Counter()
         self._stop_counting: Callable[[], None] | None = None
         self.compiled = 0
+        self._memory = BufferMemory(table, self._index) if memory else None
         table.replace("PJRT_Client_Compile", self._watch_compile)
 
     def _watch_compile(self, original: Function) -> Function:
@@ -48,6 +57,8 @@ class Programs:
             self._writer.write(Program(index, digest, len(code), seconds, failed=bool(error)))
             if not error:
                 self._index_of[arguments.executable] = index
+                if self._memory is not None:
+                    self._memory.forget(arguments.executable)
                 if self._code is not None:
                     self._code[index] = digest, code
             return error
@@ -56,14 +67,19 @@ class Programs:
 
     def _watch_execute(self, original: Function) -> Function:
         def execute(address: Address) -> Address | None:
-            self._runs[self._index_of.get(ExecuteArgs.from_address(address).executable, -1)] += 1
+            self._runs[self._index(ExecuteArgs.from_address(address).executable)] += 1
             return original(address)
 
         return execute
 
+    def _index(self, executable: Address) -> int:
+        return self._index_of.get(executable, -1)
+
     def start_counting(self) -> None:
         """Count executions from now on."""
         self._runs.clear()
+        if self._memory is not None:
+            self._memory.start()
         if self._stop_counting is None:
             self._stop_counting = self._table.replace("PJRT_LoadedExecutable_Execute", self._watch_execute)
 
@@ -78,6 +94,8 @@ class Programs:
         if self._stop_counting is not None:
             self._stop_counting()
             self._stop_counting = None
+            if self._memory is not None:
+                self._writer.write(MemoryBeside(self._memory.take()))
         return self.take()
 
     def keep(self, indices: set[int]) -> None:
