@@ -135,7 +135,7 @@ def difference(run: Profiled, which: str, mode: str = "eager") -> tuple[int, str
 
 
 def test_a_row_that_half_precision_changes_is_found(tmp_path: Path) -> None:
-    run = profile(tmp_path, "deviations.py", *CHECKED, arguments=("half",))
+    run = profile(tmp_path, "drift.py", *CHECKED, arguments=("half",))
     assert run.result.code == 1
     shown = tpuport("report", run.session, "--format", "markdown", cwd=tmp_path).out
     assert "- eager **DIFFERS from** cpu-float32 (" in shown
@@ -148,21 +148,21 @@ def test_a_row_that_half_precision_changes_is_found(tmp_path: Path) -> None:
 
 
 def test_a_change_between_two_parts_is_no_parts_fault(tmp_path: Path) -> None:
-    run = profile(tmp_path, "deviations.py", *CPU, "--check-numbers", "1", arguments=("around",))
+    run = profile(tmp_path, "drift.py", *CPU, "--check-numbers", "1", arguments=("around",))
     assert difference(run, "forward") == (0, "input", "Model.last", "0")
     assert "the code of Model around its parts" in run.row("numbers", "eager")["forward"]["meaning"]
 
 
 @pytest.mark.parametrize("kind", ["rounded", "autocast"])
 def test_rounding_in_half_precision_is_no_difference(tmp_path: Path, kind: str) -> None:
-    run = profile(tmp_path, "deviations.py", *CHECKED, arguments=(kind,))
+    run = profile(tmp_path, "drift.py", *CHECKED, arguments=(kind,))
     assert run.result.code == 0
     assert run.row("numbers", "eager")["precision"] == "bfloat16"
 
 
 def test_a_part_that_is_wrong_on_a_tpu_is_named_with_its_step(tmp_path: Path) -> None:
     modes = ("--mode", "eager", "--mode", "compiled")
-    run = profile(tmp_path, "deviations.py", *EMULATED, *modes, "--check-numbers", "2", arguments=("imaginary",))
+    run = profile(tmp_path, "drift.py", *EMULATED, *modes, "--check-numbers", "2", arguments=("imaginary",))
     assert difference(run, "forward") == (1, "output", "Model.part", "")
     deviation = run.row("numbers", "eager")["forward"]["deviation"]
     assert deviation["actual"] == pytest.approx(-deviation["expected"])
@@ -172,7 +172,7 @@ def test_a_part_that_is_wrong_on_a_tpu_is_named_with_its_step(tmp_path: Path) ->
 
 
 def test_a_gradient_that_is_wrong_on_a_tpu_is_named(tmp_path: Path) -> None:
-    run = profile(tmp_path, "deviations.py", *EMULATED, "--mode", "eager", "--check-numbers", "1", arguments=("gradient",))
+    run = profile(tmp_path, "drift.py", *EMULATED, "--mode", "eager", "--check-numbers", "1", arguments=("gradient",))
     assert run.row("numbers", "eager")["forward"] is None
     assert difference(run, "backward") == (0, "gradient", "Model.part", "factor")
     deviation = run.row("numbers", "eager")["backward"]["deviation"]
@@ -180,14 +180,14 @@ def test_a_gradient_that_is_wrong_on_a_tpu_is_named(tmp_path: Path) -> None:
 
 
 def test_an_index_that_only_the_cpu_refuses_is_told(tmp_path: Path) -> None:
-    run = profile(tmp_path, "deviations.py", *EMULATED, "--mode", "eager", "--check-numbers", "1", arguments=("index",))
+    run = profile(tmp_path, "drift.py", *EMULATED, "--mode", "eager", "--check-numbers", "1", arguments=("index",))
     assert run.failure() is None
     failure = run.result.document["numbers"]["reference_failure"]
     assert failure["what"].startswith("IndexError: index out of range")
-    assert Path(failure["place"]["file"]).name == "deviations.py"
+    assert Path(failure["place"]["file"]).name == "drift.py"
 
 
 def test_numbers_drawn_on_the_device_are_not_called_different(tmp_path: Path) -> None:
-    run = profile(tmp_path, "deviations.py", *EMULATED, "--mode", "eager", "--check-numbers", "1", arguments=("noise",))
+    run = profile(tmp_path, "drift.py", *EMULATED, "--mode", "eager", "--check-numbers", "1", arguments=("noise",))
     found = run.row("numbers", "eager")["forward"]
     assert (found["module"], found["comparable"]) == ("Model.part", False)
