@@ -31,7 +31,6 @@ CUDA_ONLY = frozenset(
         "fast_layer_norm",
         "flash_attn",
         "fused_layer_norm_cuda",
-        "nvidia",
         "pycuda",
         "pynvml",
         "tensorrt",
@@ -41,7 +40,9 @@ CUDA_ONLY = frozenset(
         "xformers",
     ]
 )
-EXTENSION = "torch.utils.cpp_extension"
+INSIDE = ("torch.utils.cpp_extension", "nvidia.dali", "nvidia.nvimgcodec", "nvidia.nccl", "nvidia.nvtx")
+"""Modules of packages that hold others too; projects have a package `nvidia` of their own."""
+
 DEVICE_TEXT = re.compile(r"cuda(:.*)?|\S*\bcuda:(\d+|\{.*|%d|%s)?|(.*:)?nccl(,.*)?|torch\.cuda\.\w+")
 
 
@@ -125,7 +126,7 @@ class _Scan:
         return ""
 
     def _is_cuda_only(self, module: str) -> bool:
-        return module.split(".")[0] in CUDA_ONLY or module.startswith(EXTENSION)
+        return module.split(".")[0] in CUDA_ONLY or module.startswith(INSIDE)
 
     def _is_a_name(self, node: ast.AST) -> bool:
         """Whether a string stands where it names something: a key, a folder, an option's variable, a docstring."""

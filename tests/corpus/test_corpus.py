@@ -103,6 +103,7 @@ def test_missing_folder_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFix
         ("import torch; DataParallel(m); DDP(m, device_ids=[0])", ["DataParallel", "device_ids"]),
         ("'cuda'\nd = {'cuda': 1}; d['cuda']; print('on cuda now', f'on cuda:{i}', args.cuda, '--cuda')", []),
         ("import pycuda.driver as cuda\ncuda.init()", ["import"]),
+        ("from nvidia.modelling import Net\nfrom nvidia.dali import fn", ["import"]),
         ("x.to(device); torch = 1; is_available()", []),
     ],
 )
@@ -149,7 +150,12 @@ def test_fault_is_seen(old: str, new: str, kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", ["torch.accelerator.synchronize()", "if torch.cuda.is_available():\n        torch.cuda.set_device(0)"]
+    "body",
+    [
+        "torch.accelerator.synchronize()",
+        "if torch.cuda.is_available():\n        torch.cuda.set_device(0)",
+        "fine = not torch.cuda.is_available() or torch.cuda.is_bf16_supported()",
+    ],
 )
 def test_branch_that_moved_whole_is_not_half(body: str, tmp_path: Path) -> None:
     new = f"import torch\nif torch.accelerator.is_available():\n    {body}\n"
