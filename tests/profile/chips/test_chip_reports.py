@@ -167,9 +167,15 @@ def test_the_call_that_had_a_graph_compiled_is_no_line_of_its_nodes(tmp_path: Pa
 
 
 def test_what_the_compiler_added_belongs_to_most_of_its_program(tmp_path: Path) -> None:
-    costs = (Cost(BACKWARD, "mm", 600.0), Cost(LINEAR, "mm", 100.0), Cost(0, "", 50.0))
+    costs = (Cost(BACKWARD, "mm", 600.0), Cost(OPTIMIZER, "foreach_add_", 100.0), Cost(0, "", 50.0))
     added = next(item for item in lines(session(tmp_path, {"a": 1}, compiled("a", *costs))) if item.place is None)
     assert (added.operations, added.phases) == ((), {StepPhase.BACKWARD: 50})
+
+
+def test_what_the_compiler_added_belongs_to_the_line_that_holds_all_of_its_program(tmp_path: Path) -> None:
+    costs = (Cost(BACKWARD, "mm", 600.0), Cost(LINEAR, "mm", 100.0), Cost(0, "", 50.0))
+    (found,) = lines(session(tmp_path, {"a": 1}, compiled("a", *costs)))
+    assert found.phases == {StepPhase.BACKWARD: 650, StepPhase.FORWARD: 100}
 
 
 def test_an_operation_without_a_stack_ran_on_autograds_thread(tmp_path: Path) -> None:
