@@ -33,6 +33,7 @@ def notebook(folder: Path, *cells: str, **extra: object) -> Path:
         ("%%bash\necho 'x", "pass\n"),
         ("x = = 1", "x = = 1"),
         ("%time\nx = = 1", "pass\nx = = 1"),
+        ("pip install torch\ny = 2", "pass\ny = 2"),
         ("", ""),
     ],
 )
@@ -61,6 +62,12 @@ def test_what_is_no_notebook_is_said(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(UsageError, match="not a notebook"):
         read_cells(path)
+
+
+def test_a_notebook_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = notebook(tmp_path, "x = 1")
+    path.write_text(path.read_text(), encoding="utf-8-sig")
+    assert [cell.python for cell in read_cells(path)] == ["x = 1"]
 
 
 def test_a_notebook_in_another_language_is_said(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def read_cells(path: Path) -> tuple[Cell, ...]:
     Raises OSError when it can't be read, and UsageError when it is no such notebook or not one in Python.
     """
     try:
-        cells = Notebook(path.read_text(encoding="utf-8")).cells
+        cells = Notebook(path.read_text(encoding="utf-8-sig")).cells
     except (NotANotebook, UnicodeDecodeError) as error:
         reason = str(error) if isinstance(error, NotANotebook) else "not a notebook: its bytes are no UTF-8"
         raise UsageError(f"{path} is {reason}") from None

@@ -101,6 +101,8 @@ class Notebook:
         text = "\n".join(line.text for line in lines)
         if "\r" in text:
             raise NotANotebook(f"cell {number} holds carriage returns that end no line")
+        if "\0" in text:
+            raise NotANotebook(f"cell {number} holds null characters")
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise NotANotebook(f"cell {number} holds half a character (an unpaired surrogate)")
         return Cell(number, tuple(lines), source, end)
