@@ -82,16 +82,18 @@ def test_sarif_is_valid_and_complete(project: Path, lint: Lint, sarif_schema: An
     assert [note["level"] for note in invocation["toolExecutionNotifications"]] == ["error", "note"]
 
 
-def test_sarif_fixes_give_what_migrate_writes(project: Path, lint: Lint) -> None:
+@pytest.mark.parametrize("above", ["", "NAMES = '\u2028 \x1c'\n\x0c\n"])
+def test_sarif_fixes_give_what_migrate_writes(project: Path, lint: Lint, above: str) -> None:
+    source = above + TRAIN
+    (project / "train.py").write_text(source, encoding="utf-8", newline="\n")
     log = json.loads(lint("train.py", "--format", "sarif").out)
-    assert project
     (fix,) = [fix for result in log["runs"][0]["results"] for fix in result.get("fixes", [])]
-    lines = TRAIN.splitlines(keepends=True)
+    lines = source.split("\n")
     for replacement in reversed(fix["artifactChanges"][0]["replacements"]):
         region = replacement["deletedRegion"]
         new = replacement.get("insertedContent", {"text": ""})["text"]
-        lines[region["startLine"] - 1 : region["endLine"] - 1] = [new]
-    assert "".join(lines) == rewrite(TRAIN, Project("2.11"), catalog.load().rules).text
+        lines[region["startLine"] - 1 : region["endLine"] - 1] = new.removesuffix("\n").split("\n") if new else []
+    assert "\n".join(lines) == rewrite(source, Project("2.11"), catalog.load().rules).text
 
 
 def test_github_annotations_are_escaped(project: Path, lint: Lint, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tpuport.rewrite.import_edits import import_module
+from tpuport.model import Span
+from tpuport.rewrite.import_edits import drop_imports, import_module
 
 PLACES = {
     "among the standard library by name": (
@@ -31,3 +32,12 @@ PLACES = {
 @pytest.mark.parametrize(("name", "before", "after"), PLACES.values(), ids=PLACES)
 def test_an_import_is_added(name: str, before: str, after: str) -> None:
     assert import_module(before, name) == after
+
+
+@pytest.mark.parametrize("above", ["", "x = 1\n", "\x0c\n", "x = '\u2028 \x1c'\n"])
+def test_an_unused_import_stays_for_its_comment(above: str) -> None:
+    line = above.count("\n") + 1
+    for comment in ("", "  # registers kernels"):
+        source = f"{above}from torch.cuda import amp{comment}\ny = 2\n"
+        dropped = drop_imports(source, [(Span(line, 23, line, 26), "amp")])
+        assert dropped == (source if comment else f"{above}y = 2\n")

@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterator
 
+from tpuport.source.text import lines
+
 
 def unified(name: str, old: bytes, new: bytes) -> bytes:
     """The diff of one file, `name` being its path with forward slashes below the directory to apply it in.
@@ -13,8 +15,8 @@ def unified(name: str, old: bytes, new: bytes) -> bytes:
 
 
 def _lines(name: str, old: bytes, new: bytes) -> Iterator[str]:
-    lines = difflib.unified_diff(_split(old), _split(new), _header("a/" + name), _header("b/" + name))
-    for number, line in enumerate(lines):
+    diff = difflib.unified_diff(_split(old), _split(new), _header("a/" + name), _header("b/" + name))
+    for number, line in enumerate(diff):
         # difflib ends its own three kinds of header lines; a content line without an end is a file's last.
         if line.endswith("\n"):
             yield line
@@ -25,8 +27,7 @@ def _lines(name: str, old: bytes, new: bytes) -> Iterator[str]:
 
 def _split(content: bytes) -> list[str]:
     """Lines with their ends; latin-1 carries every byte through unchanged."""
-    lines = content.decode("latin-1").split("\n")
-    return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+    return lines(content.decode("latin-1"))
 
 
 def _header(name: str) -> str:

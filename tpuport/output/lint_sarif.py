@@ -14,6 +14,7 @@ from tpuport.model import Finding, Outcome, Rule, Severity, Status
 from tpuport.output.ci import relative
 from tpuport.output.findings import placed_sentence
 from tpuport.output.style import Sheet
+from tpuport.source.text import lines
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -119,7 +120,7 @@ def _notification(outcome: Outcome, level: str) -> dict[str, Any]:
 
 def _fix(fixed: Outcome, file: str) -> dict[str, Any]:
     """All safe fixes of a file as replacements of whole lines."""
-    old, new = fixed.old.splitlines(keepends=True), fixed.new.splitlines(keepends=True)
+    old, new = lines(fixed.old), lines(fixed.new)
     blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     replacements = [
         _replacement(first, last, "".join(new[start:stop]))

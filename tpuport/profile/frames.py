@@ -1,5 +1,6 @@
-"""Which frames of a Python stack are the user's own."""
+"""Frames of Python stacks: as tracebacks print them, and which are the user's own."""
 
+import re
 import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,6 +9,14 @@ from tpuport.profile.records import Frame
 
 _OWN_FRAMES = "tpuport:"
 """How the file names of frames begin that tpuport has put on a stack to mark something."""
+
+
+_TRACEBACK_LINE = re.compile(r'^  File "(.*)", line (\d+), in (.*)$', re.MULTILINE)
+
+
+def traced_frames(text: str) -> list[Frame]:
+    """Return the frames of a traceback that was printed, outermost first."""
+    return [Frame(file, int(line), function) for file, line, function in _TRACEBACK_LINE.findall(text)]
 
 
 def library_prefixes() -> tuple[str, ...]:

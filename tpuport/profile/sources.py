@@ -7,6 +7,7 @@ from pathlib import Path
 from tpuport.errors import UsageError
 from tpuport.profile.layout import read_json, write_json
 from tpuport.profile.notebooks import read_cells, split_cell
+from tpuport.profile.places import Place
 
 _LIMIT = 2_000_000
 """Bytes of the largest file that is kept."""
@@ -28,18 +29,22 @@ class Sources:
             return cls(directory)
         if not isinstance(texts, dict):
             return cls(directory)
-        return cls(directory, {str(name): tuple(str(text).splitlines()) for name, text in texts.items()})
+        return cls(directory, {str(name): tuple(str(text).split("\n")) for name, text in texts.items()})
 
     def lines(self, file: str) -> tuple[str, ...]:
         """Return the lines of a file; none when it can't be read."""
         if file not in self.kept:
-            self.kept[file] = tuple(_read(self.directory / file).splitlines())
+            self.kept[file] = tuple(_read(self.directory / file).split("\n"))
         return self.kept[file]
 
     def line(self, file: str, number: int) -> str:
         """Return one line, without its indentation; empty when there is none."""
         lines = self.lines(file)
         return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+    def at(self, place: Place | None) -> str:
+        """Return the line at `place`, likewise."""
+        return self.line(place.file, place.line) if place else ""
 
     def save(self, path: Path, files: Iterable[str]) -> None:
         """Keep the text of `files` in `path`."""

@@ -96,7 +96,7 @@ class _DropImports(cst.CSTTransformer):
 def drop_imports(source: str, unused: Sequence[tuple[Span, str]]) -> str:
     """The text without those imported names. An import with a comment on it stays."""
     wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
-    lines = source.splitlines()
+    lines = source.split("\n")
     by_line: dict[int, set[str]] = {}
     for span, name in unused:
         if not any("#" in line for line in lines[span.line - 1 : span.end_line]):

@@ -143,6 +143,12 @@ def _undecodable(path: Path, body: bytes, encoding: str, error: Exception) -> Un
     return Unreadable(path, Status.FAILED, f"cannot be decoded as {encoding}: {error}")
 
 
+def lines(text: str) -> list[str]:
+    """The lines of a text with their ends. `\\n` alone ends one, as for git and Python's parser: form feeds do not."""
+    *whole, last = text.split("\n")
+    return [line + "\n" for line in whole] + ([last] if last else [])
+
+
 def _with_line_ends(old: str, ends: Sequence[str], new: str) -> str:
     """Give each line of `new` the ending that its line had in `old`; a new line takes that of the line before it."""
     before, after = old.split("\n"), new.split("\n")

@@ -204,7 +204,7 @@ def _own_origins(places: Places, parts: Parts) -> Iterator[tuple[Origin, float]]
     autograd's own thread, which has no Python stack, in eager mode.
     """
     located = {part: _located(places, part) for part in parts if part.stack}
-    added = _around(located)
+    added = _around(parts, located)
     for part in parts:
         if part.stack:
             yield located[part], part.amount
@@ -220,11 +220,12 @@ def _located(places: Places, part: Part) -> Origin:
     return Origin(places.of_operation(frames), module, _phase(part.stack), part.operation)
 
 
-def _around(located: dict[Part, Origin]) -> Origin:
+def _around(parts: Parts, located: dict[Part, Origin]) -> Origin:
     """Return what all operations of a program have in common."""
     phases: Counter[StepPhase] = Counter()
-    for part, origin in located.items():
-        phases[origin.phase] += part.amount  # type: ignore[assignment]
+    for part in parts:
+        if part in located:
+            phases[located[part].phase] += part.amount  # type: ignore[assignment]
     main = phases.most_common(1)[0][0] if phases else StepPhase.BACKWARD
     # The module of a gradient may be told by what it is the gradient of only.
     module = common_module(
@@ -285,10 +286,6 @@ def _stack(frames: tuple[SourceFrame, ...], frame: int) -> tuple[SourceFrame, ..
         # A parent stands before its children in the table; anything else would never end.
         frame = entry.parent if entry.parent < frame else 0
     return tuple(reversed(stack))
-
-
-def _module(stack: tuple[SourceFrame, ...]) -> Module | None:
-    return innermost_module((entry.file, entry.function) for entry in stack)
 
 
 def _phase(stack: tuple[SourceFrame, ...]) -> StepPhase:

@@ -80,9 +80,6 @@ def analyse_fusion(session: Session) -> Fusion:
 
 
 def _row(session: Session, mode: Mode, eager: Amounts, amounts: Amounts) -> FusionRow:
-    def source(place: Place | None) -> str:
-        return session.sources.line(place.file, place.line) if place else ""
-
     operations = _savings(eager, amounts, lambda origin: origin.operation.strip("_"))
     modules = _savings(eager, amounts, lambda origin: origin.module)
     lines = _savings(eager, amounts, lambda origin: origin.place)
@@ -91,7 +88,7 @@ def _row(session: Session, mode: Mode, eager: Amounts, amounts: Amounts) -> Fusi
         _saving(sum(eager.values()), sum(amounts.values())),
         tuple(OperationSaving(name, saving) for name, saving in operations),
         tuple(ModuleSaving(module, saving) for module, saving in modules),
-        tuple(LineSaving(place, source(place), saving) for place, saving in lines),
+        tuple(LineSaving(place, session.sources.at(place), saving) for place, saving in lines),
     )
 
 

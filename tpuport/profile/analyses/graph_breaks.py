@@ -5,13 +5,13 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from tpuport.profile.analyses.advice import for_break
+from tpuport.profile.frames import traced_frames
 from tpuport.profile.places import Place, Places, library_place
 from tpuport.profile.plan import Mode
 from tpuport.profile.records import Frame, FrameCompiled, GraphBreak
 from tpuport.profile.session import Run, Session
 
 _ID = re.compile(r"gb/gb(\d+)\.html")
-_TRACEBACK_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
 _REASON = "Graph Break Reason:"
 _TRACEBACK = "User code traceback:"
 _RESUMED = re.compile(r"^torch_dynamo_resume_in_.*_at_(\d+)$")
@@ -100,7 +100,7 @@ def _row(
         hints=parsed.hints,
         count=max(counts.values()),
         graphs=graphs,
-        source=session.sources.line(place.file, place.line) if place else "",
+        source=session.sources.at(place),
         plain=advice.plain and advice.plain + where,
         edit=advice.edit,
         rule=advice.rule,
@@ -142,11 +142,7 @@ def _breaks(run: Run, directory: str) -> dict[_Key, tuple[Place | None, _Parsed,
 def parse(text: str) -> _Parsed:
     """Take Dynamo's account of a graph break apart."""
     head, _, tail = text.partition(_TRACEBACK)
-    stack = [
-        Frame(match["file"], int(match["line"]), match["function"])
-        for line in tail.partition("\nTraceback ")[0].splitlines()
-        if (match := _TRACEBACK_LINE.match(line))
-    ]
+    stack = traced_frames(tail.partition("\nTraceback ")[0])
     _, _, account = head.partition(_REASON)
     reason_lines: list[str] = []
     explanation: list[str] = []

@@ -76,7 +76,7 @@ def _row(session: Session, key: _Key, by_mode: dict[Mode, tuple[float, float]]) 
         what=what,
         count=max(count for count, _ in by_mode.values()),
         seconds=Figure(max(seconds for _, seconds in by_mode.values()), "s", time_basis(session.plan.device)),
-        source=session.sources.line(place.file, place.line) if place else "",
+        source=session.sources.at(place),
         edit=advice.edit,
         rule=advice.rule,
         modes=tuple(by_mode),

@@ -65,7 +65,7 @@ def _rows(session: Session, run: Run) -> list[InputRow]:
             InputRow(
                 mode=run.mode,
                 place=place,
-                source=session.sources.line(place.file, place.line) if place else "",
+                source=session.sources.at(place),
                 count=sum(wait.count for wait in found.values()) / len(timed),
                 seconds=Figure(seconds, "s", time_basis(session.plan.device)),
                 share=share,

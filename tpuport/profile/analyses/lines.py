@@ -71,7 +71,7 @@ def _rows(session: Session, amounts: Amounts) -> tuple[LineRow, ...]:
     rows = [
         LineRow(
             place=place,
-            source=session.sources.line(place.file, place.line) if place else "",
+            source=session.sources.at(place),
             cycles=Figure(sum(found.phases.values()), "cycles", Basis.ESTIMATED),
             share=sum(found.phases.values()) / total,
             phases=dict(found.phases),

@@ -65,7 +65,7 @@ def _row(session: Session, places: Places, item: CpuOperation | Operation, reaso
         reason=reason,
         plain=advice.plain,
         count=item.count,
-        source=session.sources.line(place.file, place.line) if place else "",
+        source=session.sources.at(place),
         edit=advice.edit,
         rule=advice.rule,
     )

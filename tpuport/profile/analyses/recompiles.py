@@ -8,6 +8,7 @@ from tpuport.profile.analyses.advice import Advice
 from tpuport.profile.analyses.buckets import Buckets, propose
 from tpuport.profile.analyses.guards import EQUAL, SIZE, cause_of, condition
 from tpuport.profile.figures import Figure, time_basis
+from tpuport.profile.frames import traced_frames
 from tpuport.profile.places import Place, Places
 from tpuport.profile.plan import Mode
 from tpuport.profile.records import Frame, FrameCompiled, FrameStarted, Recompile, Root
@@ -16,7 +17,6 @@ from tpuport.profile.session import Run, Session
 _VERSION_PREFIX = re.compile(r"^\d+/(\d+): ")
 _POSITIONAL = re.compile(r"\bargs\[(\d+)\]")
 _KEYWORD = re.compile(r"\bkwargs\['(\w+)'\]")
-_STACK_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
 _LIMIT = re.compile(r"(recompile_limit|cache_size_limit|recompile limit)", re.IGNORECASE)
 
 
@@ -106,7 +106,7 @@ def _row(session: Session, group: "_Group") -> RecompileRow:
         edit=advice.edit,
         rule=advice.rule,
         buckets=propose(group.sizes),
-        source=session.sources.line(place.file, place.line) if place else "",
+        source=session.sources.at(place),
         modes=tuple(group.counts),
     )
 
@@ -212,12 +212,7 @@ class _Frames:
 
     def place_of_guard(self, guard: str) -> Place | None:
         """Return the user's line that a guard names as its origin."""
-        stack = [
-            Frame(match["file"], int(match["line"]), match["function"])
-            for line in guard.splitlines()
-            if (match := _STACK_LINE.match(line))
-        ]
-        return self._places.innermost(stack)
+        return self._places.innermost(traced_frames(guard))
 
     def limits(self) -> list[tuple[Place | None, str]]:
         """Return where the limit of recompilations was reached."""

@@ -19,13 +19,14 @@ from types import TracebackType
 from typing import Any
 
 from tpuport.profile.codec import encode
-from tpuport.profile.frames import innermost_user_frame
+from tpuport.profile.frames import innermost_user_frame, traced_frames
 from tpuport.profile.instruments.compilation import python_stack
 from tpuport.profile.instruments.steps import EnoughSteps
 from tpuport.profile.layout import PLAN, write_json
 from tpuport.profile.notebooks import SUFFIX, cell_file, read_cells
 from tpuport.profile.plan import ModePlan, Plan
 from tpuport.profile.records import Ended, Frame, Note, RecordWriter
+from tpuport.source.text import lines
 
 Namespace = Callable[[dict[str, Any]], MutableMapping[str, Any]]
 """Gives the mapping in which the top level of a module is executed, from the module's dictionary."""
@@ -34,7 +35,6 @@ SCRIPT_BODY = "module"
 _LEFT_OUT_SHOWN = 5
 _write = os.write
 _ERROR_LIMIT = 2_000
-_TRACEBACK_LINE = re.compile(r'^  File "(.*)", line (\d+), in (.*)$', re.MULTILINE)
 _WORKER_ERROR = re.compile(
     r"(?P<caught>Caught .*)\nOriginal Traceback.*\n(?P<trace>(?:  .*\n)+)(?P<error>(?:.*\n?)*)", re.MULTILINE
 )
@@ -73,8 +73,7 @@ class ScriptEnd:
         message = _message(error)
         if (worker := _WORKER_ERROR.match(message)) is not None:
             message = f"{worker['caught'].removesuffix('.')}: {worker['error'].strip()}"
-            stack = [Frame(file, int(line), name) for file, line, name in _TRACEBACK_LINE.findall(worker["trace"])]
-            frame = innermost_user_frame(stack, self._prefixes) or frame
+            frame = innermost_user_frame(traced_frames(worker["trace"]), self._prefixes) or frame
         text = f"{type(error).__name__}: {message}".strip().removesuffix(":")
         trace = "".join(traceback.format_exception(error))
         # sys.stderr may be closed, or an object of the script's own.
@@ -148,7 +147,7 @@ def _run_notebook(plan: Plan, writer: RecordWriter, module: types.ModuleType, na
     for cell in cells:
         name = cell_file(plan.script, cell.number)
         # Whatever reads source text finds it here; without a time it is not looked for on disk.
-        linecache.cache[name] = (len(cell.python), None, cell.python.splitlines(keepends=True), name)
+        linecache.cache[name] = (len(cell.python), None, lines(cell.python), name)
         _execute(compile(cell.python, name, "exec", dont_inherit=True), module, namespace)
 
 
