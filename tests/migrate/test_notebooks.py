@@ -221,6 +221,7 @@ def test_a_cell_that_does_not_parse_is_named() -> None:
         (notebook("x", language_info={"name": "R"}), "a notebook in r, not in Python"),
         (notebook("x", kernelspec={"language": "julia"}), "a notebook in julia"),
         (notebook("x = 1\ry = 2\nz = 3"), "cell 1 holds carriage returns"),
+        (notebook("x = 1\0"), "cell 1 holds null characters"),
         (notebook("print(1)", "x = '\ud800'"), "cell 2 holds half a character"),
     ],
 )
@@ -229,7 +230,7 @@ def test_what_is_no_notebook_in_python_is_said(text: str, says: str) -> None:
         found(text)
 
 
-LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=8), min_size=1, max_size=5)
+LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0\n\r"), max_size=8), min_size=1, max_size=5)
 
 
 @given(
