@@ -24,6 +24,14 @@ def test_equal_losses_agree_over_the_common_steps(tmp_path: Path) -> None:
     assert (losses.rows[0].compared, losses.rows[0].max_absolute) == (2, 0.0)
 
 
+@pytest.mark.parametrize(("near_zero", "agrees"), [((1.1e-6, 1e-8), True), ((1e-3, 0.0), False), ((1e-6, 1e-3), False)])
+def test_losses_that_cross_zero_are_compared_by_their_usual_size(
+    tmp_path: Path, near_zero: tuple[float, float], agrees: bool
+) -> None:
+    other = steps(0.5, 0.2, near_zero[0], -0.3, near_zero[1], -0.4)
+    assert analysed(tmp_path, steps(0.5, 0.2, 1e-6, -0.3, 0.0, -0.4), other).agree is agrees
+
+
 def test_the_first_step_that_differs_is_named(tmp_path: Path) -> None:
     (row,) = analysed(tmp_path, steps(4.0, 4.0, 4.0), steps(4.0, 5.0, 4.0)).rows
     assert not row.agrees

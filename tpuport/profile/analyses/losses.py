@@ -1,6 +1,7 @@
 """Whether all modes compute the same losses."""
 
 import math
+import statistics
 from dataclasses import dataclass
 
 from tpuport.profile.digests import LOSS_TOLERANCES, least_precise
@@ -11,7 +12,9 @@ from tpuport.profile.session import Run, Session
 RELATIVE_TOLERANCE = LOSS_TOLERANCES["float32"]
 """Modes order floating-point operations differently; more than this is another computation."""
 
-
+_NEAR_ZERO = 1e-3
+"""Of the usual loss: a difference is relative to this much at least, as losses that cross zero (those of critics, of
+margins) have rounding of the size of what they were computed from."""
 _ROUNDING = 1e-5
 """Relative difference of losses that another order of floating-point operations makes where it starts."""
 _JUMP = 30
@@ -95,8 +98,10 @@ def _compare(
     start: float | None = None
     grown: float | None = None
     pairs = list(zip(expected, actual, strict=False))
+    sizes = [abs(wanted) for _, wanted in expected if math.isfinite(wanted)]
+    floor = _NEAR_ZERO * statistics.median(sizes) if sizes else 0.0
     for (step, wanted), (_, found) in pairs:
-        difference, share = _difference(wanted, found)
+        difference, share = _difference(wanted, found, floor)
         if share > tolerance and first is None:
             first = step
             grown = start if start is not None and start <= _ROUNDING and share <= _JUMP * relative else None
@@ -106,11 +111,14 @@ def _compare(
     return LossRow(mode, len(pairs), absolute, relative, first, tolerance, grown)
 
 
-def _difference(wanted: float, found: float) -> tuple[float, float]:
-    """Return the absolute and the relative difference; two losses that are both NaN, or the same infinity, agree."""
+def _difference(wanted: float, found: float, floor: float) -> tuple[float, float]:
+    """Return the absolute difference, and that relative to the larger loss or `floor`, whichever is larger.
+
+    Two losses that are both NaN, or the same infinity, agree.
+    """
     if wanted == found or (math.isnan(wanted) and math.isnan(found)):
         return 0.0, 0.0
     difference = abs(wanted - found)
     if not math.isfinite(difference):
         return math.inf, math.inf
-    return difference, difference / max(abs(wanted), abs(found))
+    return difference, difference / max(abs(wanted), abs(found), floor)
