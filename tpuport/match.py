@@ -1,21 +1,19 @@
 """From one source text to its findings: every rule drafts, then the tests for CUDA around the drafts settle them."""
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from importlib import import_module
 
 from tpuport import catalog, suppress
 from tpuport.analysis.module import Module
 from tpuport.analysis.places import Scopes
+from tpuport.checks import check_of
 from tpuport.draft import Context, Draft, Role
 from tpuport.fixes import whole_chains
 from tpuport.kinds import PYTHON
 from tpuport.mapping import CUDA_THERE, Table
 from tpuport.model import Finding, Project, Replace, Rule
 from tpuport.settle import settle
-
-Check = Callable[[Context, Rule], Iterator[Draft]]
 
 PACKAGING = "packaging"
 INSTALLS = "setup("
@@ -31,11 +29,6 @@ _COMPARED = {"cuda", "cuda:0", "nccl", "NCCL"}
 _ASKED = {"is_cuda", "is_nccl_available"}
 
 
-def _check(rule: Rule) -> Check:
-    function: Check = import_module(f"tpuport.checks.{rule.check}").check
-    return function
-
-
 def _drafts(context: Context, rules: Sequence[Rule]) -> Iterator[Draft]:
     yield from Table(rules).drafts(context)
     source = context.module.source
@@ -46,7 +39,7 @@ def _drafts(context: Context, rules: Sequence[Rule]) -> Iterator[Draft]:
         if not spoken[rule.words]:
             continue
         if rule.check and rule.area != PACKAGING:
-            yield from _check(rule)(context, rule)
+            yield from check_of(rule)(context, rule)
     if INSTALLS in context.module.source:
         yield from _packaging(context, [rule for rule in rules if rule.area == PACKAGING])
 
@@ -54,7 +47,6 @@ def _drafts(context: Context, rules: Sequence[Rule]) -> Iterator[Draft]:
 def _packaging(context: Context, rules: Sequence[Rule]) -> Iterator[Draft]:
     """What the rules about packages say of a setup.py, which they read as they do every file that names some."""
     from tpuport.analysis import setup_script
-    from tpuport.kinds.plain import check_of
 
     document, nodes = setup_script.read(context.module)
     for rule in rules:

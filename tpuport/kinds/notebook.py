@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 
 from tpuport import catalog, kinds
+from tpuport.checks import check_of
 from tpuport.fixes import Rewritten
 from tpuport.kinds import Look, Unparsed
 from tpuport.model import CellPlace, Facts, Finding, Project, Rule, Span
@@ -153,7 +153,7 @@ def _own(views: Views, rules: Sequence[Rule]) -> Iterator[Finding]:
     selected = {rule.code for rule in rules}
     for rule in {rule.code: rule for rule in (*catalog.load().rules, *rules)}.values():
         if rule.check and KIND in rule.files and rule.code in selected:
-            yield from import_module(f"tpuport.checks.{rule.check}").check(views, rule)
+            yield from check_of(rule)(views, rule)
 
 
 def _begins_with_magic(place: ipython.Place) -> bool:

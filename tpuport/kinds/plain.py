@@ -1,12 +1,12 @@
 """Files that are no Python: read into a Document, matched by the checks of their kind, edited as text."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 
 from tpuport import catalog, suppress
 from tpuport.annotate import MARK, has_comment
+from tpuport.checks import check_of
 from tpuport.errors import TpuportError
 from tpuport.fixes import Rewritten, applicable, whole_chains
 from tpuport.kinds import Look, Unparsed
@@ -16,7 +16,6 @@ from tpuport.model import Facts, Finding, Project, ReplaceText, Rule, Severity
 ROUNDS = 4
 """How often the rewritten text is matched again."""
 
-Check = Callable[[Document, Rule], Iterator[Finding]]
 Reader = Callable[[str], Document]
 
 
@@ -105,12 +104,6 @@ class Plain:
             indent = lines[line - 1][: len(lines[line - 1]) - len(lines[line - 1].lstrip())] if self.indented else ""
             lines[line - 1 : line - 1] = [indent + comment for comment in wanted[line]]
         return "\n".join(lines)
-
-
-def check_of(rule: Rule) -> Check:
-    """The behaviour of a rule for such files."""
-    function: Check = import_module(f"tpuport.checks.{rule.check}").check
-    return function
 
 
 def _edited(text: str, fixing: Sequence[Finding]) -> str:
