@@ -61,6 +61,15 @@ def _kinds(named: Sequence[str], where: str) -> tuple[str, ...]:
     return tuple(named)
 
 
+def _words(table: dict[str, Any], where: str) -> tuple[str, ...]:
+    words = table.get("words", [])
+    if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
+        raise ConfigError(f"{where}: words is {words!r}", hint='write a list of texts: words = ["cuda"]')
+    if words and "check" not in table:
+        raise ConfigError(f"{where}: words are for a rule with a check, as a [map] names what it looks for")
+    return tuple(words)
+
+
 EXAMPLES = "\n[[examples]]"
 """Where a rule's examples begin. They come last, so that a run that shows none does not parse them either."""
 
@@ -92,7 +101,7 @@ def _rule(path: Path, examples: bool) -> Rule:
             mapping=_mapping(table["map"], str(path)) if "map" in table else None,
             check=table.get("check", ""),
             effort=Effort(table.get("effort", Effort.LOW)),
-            words=tuple(table.get("words", ())),
+            words=_words(table, str(path)),
             files=_kinds(table.get("files", [kinds.PYTHON]), f"{path}: files"),
             examples=tuple(
                 Example(

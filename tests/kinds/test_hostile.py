@@ -10,7 +10,7 @@ from tpuport.model import Status
 
 LONG = 40_000
 SECONDS = 4
-"""Far above what any takes, far below what each of the quadratic ones took."""
+"""Of the processor: far above what any takes, far below what each of the quadratic ones took."""
 
 
 @pytest.mark.parametrize(
@@ -27,12 +27,14 @@ SECONDS = 4
         ("x.json", '{"x": ' + "9" * LONG + ', "y": "cuda"}'),
         ("x.yaml", "a: &a [cuda]\n" + "".join(f"b{n}: &b{n} [*a, *a]\n" for n in range(LONG // 40))),
         ("Dockerfile", 'FROM a\nRUN ["torchrun", "\x01"]\n'),
+        ("x.py", "import torch" + ", a" * LONG),
+        ("x.py", f"'{'import torch,' * (LONG // 13)}'\n"),
         ("x.json", "[" * LONG + '"cuda"' + "]" * LONG),
         ("x.yaml", "[" * LONG + "cuda" + "]" * LONG),
     ],
 )
 def test_an_odd_text_comes_to_an_outcome_in_time(name: str, text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     outcome = mutations.settled(str(Path("odd") / name), text.encode())
-    assert time.perf_counter() - started < SECONDS
+    assert time.process_time() - started < SECONDS
     assert outcome.status is not Status.FAILED, outcome.reason
