@@ -16,6 +16,10 @@ class ExitCode(IntEnum):
     """The profiled program failed."""
 
 
+INTERRUPTED = 130
+"""The exit status of an interrupted command, as shells have it: 128 and the number of SIGINT."""
+
+
 class TpuportError(Exception):
     """A failure whose message says what failed, where, what is valid and what to do next.
 

@@ -1,5 +1,6 @@
 """The plan of a port: how ready each area is, what is automatic, what a person has to do, and the next commands."""
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from tpuport import kinds
 from tpuport.account import Account, Group, Site, account, count
 from tpuport.engine import Report
 from tpuport.model import Rule, Status
-from tpuport.source import text
+from tpuport.source import text, torch_floor
 
 DEPENDENCIES = ("kernels", "packaging")
 """Areas of the rules about what the code depends on."""
@@ -19,6 +20,9 @@ EXPLAINED = 3
 
 SCRIPTS = 2
 """Scripts that the commands profile."""
+
+_TRAINS_AT_TOP = re.compile(rb"^(?:for|while)\b.*\n(?:(?:[ \t].*)?\n)*?[ \t].*\.backward\(", re.MULTILINE)
+"""A loop of the module itself, outside all functions, that trains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +71,13 @@ class Plan:
         return sum(area.automatic + area.left + area.works for area in self.areas)
 
 
-def make(report: Report, rules: Sequence[Rule], paths: Sequence[Path], min_torch: str, *, dirty: bool) -> Plan:
+def make(
+    report: Report, rules: Sequence[Rule], paths: Sequence[Path], min_torch: str, *, dirty: bool, held: int = 0
+) -> Plan:
     """The plan for `paths`, of which `report` tells what migrate would do.
 
-    `min_torch` is what `--min-torch` gave, and `dirty` whether files that would change hold work that is not committed.
+    `min_torch` is what `--min-torch` gave, `dirty` whether files that would change hold work that is not committed, and
+    `held` how many sites wait for a newer torch.
     """
     told = account(report, rules)
     return Plan(
@@ -79,7 +86,10 @@ def make(report: Report, rules: Sequence[Rule], paths: Sequence[Path], min_torch
         account=told,
         areas=tuple(_areas(told)),
         blockers=tuple(_blockers(told.left)),
-        steps=tuple(_steps(told, [outcome.path for outcome in report.outcomes], paths, min_torch, dirty)),
+        steps=(
+            *_newer_torch(held, paths),
+            *_steps(told, [outcome.path for outcome in report.outcomes], paths, min_torch, dirty),
+        ),
         notes=report.notes,
     )
 
@@ -99,6 +109,16 @@ def _blockers(left: Iterable[Group]) -> Iterator[Blocker]:
                 found.setdefault((finding.message, finding.reason), []).append((path, finding))
     for (what, stand_in), sites in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
         yield Blocker(what, stand_in, tuple(sites))
+
+
+def _newer_torch(held: int, paths: Sequence[Path]) -> Iterator[Step]:
+    if held:
+        given = " ".join(shlex.quote(str(path)) for path in paths)
+        wait = "1 site waits" if held == 1 else f"{held} sites wait"
+        yield Step(
+            f"tpuport plan --min-torch {torch_floor.NEWEST} {given}",
+            f"{wait} for a newer torch, and a TPU needs {torch_floor.NEWEST} anyway",
+        )
 
 
 def _steps(told: Account, files: Sequence[Path], paths: Sequence[Path], min_torch: str, dirty: bool) -> Iterator[Step]:
@@ -137,4 +157,4 @@ def _is_script(path: Path) -> bool:
     except text.Unreadable:
         return False
     works = any(word in raw for word in (b".backward(", b"Trainer(", b".fit(", b".generate(", b"no_grad(", b"train("))
-    return b"__main__" in raw and b"torch" in raw and works
+    return b"torch" in raw and ((b"__main__" in raw and works) or bool(_TRAINS_AT_TOP.search(raw)))

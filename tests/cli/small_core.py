@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tpuport.model import Example, Finding, Project, Replace, Rule, Safety, Severity, Span
+from tpuport.source.torch_floor import HELD, older
 
 RULES = tuple(
     Rule(
@@ -37,7 +38,7 @@ SITES = {
 }
 
 
-def findings(source: str, _project: Project, rules: Sequence[Rule]) -> list[Finding]:
+def findings(source: str, project: Project, rules: Sequence[Rule]) -> list[Finding]:
     ast.parse(source)
     found = []
     for rule in rules:
@@ -45,8 +46,9 @@ def findings(source: str, _project: Project, rules: Sequence[Rule]) -> list[Find
         for number, line in enumerate(source.split("\n"), 1):
             for site in re.finditer(pattern, line):
                 span = Span(number, site.start(), number, site.end())
-                edits = (Replace(span, new),) if new else ()
-                reason = "" if new else "nothing stands in for it"
+                held = older(project.min_torch, "2.6")
+                edits = (Replace(span, new),) if new and not held else ()
+                reason = f"{HELD} 2.6" if new and held else "" if new else "nothing stands in for it"
                 found.append(
                     Finding(rule.code, rule.name, rule.message, span, rule.severity, rule.safety, edits, reason)
                 )

@@ -126,6 +126,8 @@ def test_an_old_floor_is_said_once_with_its_place(tpuport: Command, project: Pat
     assert done.out.count("note:") == 1
     assert "torch 1.13 (requirements.txt:2)" in done.out
     assert "note:" not in tpuport("lint", ".", "--min-torch", "2.11").out
+    (project / "train.py").write_text("import torch\ntorch.cuda.nope\n")
+    assert "note:" not in tpuport("lint", ".").out
 
 
 def test_a_rules_bug_is_reported_and_debug_shows_it(

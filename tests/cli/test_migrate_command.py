@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from small_core import Command, commit, git
 
+from tpuport import engine
 from tpuport.source import write
 
 MIGRATED = "device = 'x'\nimport torch\nx = y.to(device)\ntorch.cuda.nope\nz = x.half()\n"
@@ -255,6 +256,45 @@ def test_interrupted_after_a_file_is_in_place_it_counts(
     done = tpuport("migrate", ".")
     assert done.code == 130
     assert "1 of 2 files written" in done.err
+
+
+def test_interrupted_before_anything_is_written_it_says_so(
+    tpuport: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "a.py").write_text("x.cuda()\n")
+    commit(project)
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "run", stop)
+    done = tpuport("migrate", ".")
+    assert done.code == 130
+    assert "error: interrupted\nhint: every file is as it was" in done.err
+    assert (project / "a.py").read_text() == "x.cuda()\n"
+
+
+def test_a_patch_with_nothing_in_it_says_so(tpuport: Command, project: Path) -> None:
+    for file in project.glob("*.py"):
+        file.write_text("x = 1\n")
+    done = tpuport("migrate", "--patch", "port.patch", ".")
+    assert done.code == 0
+    assert "nothing to rewrite: port.patch is empty" in done.out
+
+
+def test_an_older_torch_that_the_project_admits_is_named_once_code_is_new(tpuport: Command, project: Path) -> None:
+    (project / "requirements.txt").write_text("numpy\ntorch>=1.8\n")
+    commit(project)
+    done = tpuport("migrate", "--min-torch", "2.11", ".")
+    assert "the new code may ask for torch 2.11 (--min-torch), and requirements.txt:2 admits 1.8" in done.out
+    commit(project)
+    assert "admits 1.8" not in tpuport("migrate", "--min-torch", "2.11", ".").out
+
+
+def test_an_unknown_command_names_the_valid_ones(tpuport: Command) -> None:
+    done = tpuport("lnt", ".")
+    assert done.code == 2
+    assert "there is no command 'lnt'; did you mean lint?\nhint: valid: plan, migrate, lint" in done.err
 
 
 def test_a_broken_file_does_not_stop_the_others(tpuport: Command, project: Path) -> None:

@@ -89,9 +89,33 @@ def test_the_floor_that_was_given_is_in_the_commands(project: Path) -> None:
     (project / "requirements.txt").write_text("torch>=1.8\n")
     held = json.loads(plan(project, ".", "--json").stdout)
     assert any("--min-torch" in note for note in held["notes"])
+    first = held["steps"][0]
+    assert first["command"] == "tpuport plan --min-torch 2.11 ."
+    assert int(first["why"].split()[0]) > 40
     lifted = json.loads(plan(project, "--min-torch", "2.11", ".", "--json").stdout)
     assert lifted["summary"]["automatic"] > held["summary"]["automatic"]
-    assert "tpuport migrate --min-torch 2.11 --diff ." in [step["command"] for step in lifted["steps"]]
+    commands = [step["command"] for step in lifted["steps"]]
+    assert "tpuport migrate --min-torch 2.11 --diff ." in commands
+    assert "tpuport plan --min-torch 2.11 ." not in commands
+
+
+def test_the_floor_is_a_note_only_where_it_holds_something_back(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch>=1.8\n")
+    (tmp_path / "a.py").write_text("import torch\n\ntorch.ones(2).cuda()\n")
+    assert any("--min-torch" in note for note in json.loads(plan(tmp_path, ".", "--json").stdout)["notes"])
+    (tmp_path / "a.py").write_text("import torch\n\nimport apex\n")
+    done = json.loads(plan(tmp_path, ".", "--json").stdout)
+    assert done["work"]
+    assert done["notes"] == []
+    assert not any("--min-torch" in step["command"] for step in done["steps"])
+
+
+def test_a_script_that_trains_at_its_top_is_profiled(tmp_path: Path) -> None:
+    loop = "for x in data:\n    model(x).sum().backward()\n"
+    (tmp_path / "gan.py").write_text(f"import torch\n\nmodel.cuda()\n\n{loop}")
+    (tmp_path / "library.py").write_text("import torch\n\n\ndef step(loss):\n    loss.cuda().backward()\n")
+    commands = [step["command"] for step in json.loads(plan(tmp_path, ".", "--json").stdout)["steps"]]
+    assert [command for command in commands if "profile" in command] == ["tpuport profile gan.py"]
 
 
 def test_markdown_goes_to_a_file(project: Path) -> None:

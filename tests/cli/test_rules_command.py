@@ -41,3 +41,9 @@ def test_json_is_a_list_either_way(tpuport: Command) -> None:
         rule.code for rule in RULES
     ]
     assert json.loads(tpuport("rules", "TPU102", "--format", "json").out)["rules"][0]["safety"] == "unsafe"
+
+
+def test_what_codes_begin_with_lists_those_rules(tpuport: Command) -> None:
+    done = tpuport("rules", "tpu1")
+    assert done.code == 0
+    assert [row.split()[0] for row in done.out.splitlines() if row.startswith("TPU")] == ["TPU101", "TPU102"]

@@ -162,6 +162,7 @@ def test_an_import_goes_where_torch_comes_first() -> None:
         "if x:\n    !echo {x}\n    %reset -f\ny = 2",
         's = """\n%not a magic\n!nor this\n"""\n%magic\n',
         "x = 5 \\\n  % 3",
+        "import os\n! echo deb && \\\n    apt-get update && \\\n    apt-get install mkl-64bit-2020.0-088\ny = 1",
         "",
         "\n\n",
         "await f()",

@@ -147,6 +147,13 @@ def test_failures_say_what_happened_where(
     assert failure(one(tmp_path, *records, end=end)) == expected
 
 
+def test_a_missing_module_says_where_it_has_to_be(tmp_path: Path) -> None:
+    raised = Ended("raised", 1, "ModuleNotFoundError: No module named 'omegaconf'", LINE)
+    found = row(one(tmp_path, raised)).failure
+    assert found is not None
+    assert "the environment that tpuport is installed in" in found.hint
+
+
 @pytest.mark.parametrize("ended", [Ended("exit", 0), Ended("os-exit", 0), Ended("finished")])
 def test_a_clean_exit_after_steps_is_no_failure(tmp_path: Path, ended: Ended) -> None:
     assert row(one(tmp_path, *STEPS, ended)).failure is None

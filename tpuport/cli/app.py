@@ -10,7 +10,8 @@ import typer.main
 
 from tpuport import __version__
 from tpuport.cli import COMMANDS, command_class, load
-from tpuport.errors import ExitCode, TpuportError
+from tpuport.errors import INTERRUPTED, ExitCode, TpuportError, UsageError
+from tpuport.nearest import did_you_mean
 
 _OPTIONS: dict[str, Any] = {
     "add_completion": False,
@@ -34,6 +35,23 @@ class _Commands(typer.core.TyperGroup):
         single = typer.Typer(**_OPTIONS)
         single.command(cmd_name, cls=command_class(cmd_name))(load(cmd_name))
         return typer.main.get_command(single)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that `args` begin with. Raises UsageError for one that there is not."""
+        if args[0] not in COMMANDS:
+            raise UsageError(
+                f"there is no command {args[0]!r}{did_you_mean(args[0], COMMANDS)}",
+                hint=f"valid: {', '.join(COMMANDS)}",
+            )
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an interrupt is said, which typer would exit on without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _interrupted()
+            raise typer.Exit(INTERRUPTED) from None
 
 
 app = typer.Typer(
@@ -80,6 +98,10 @@ def _fail(message: str, hint: str) -> None:
     write(sheet(stderr=True), lines)
 
 
+def _interrupted() -> None:
+    _fail("interrupted", "every file is as it was or wholly written; run the command again to go on")
+
+
 def main() -> None:
     """Run the command line and exit with the code that `tpuport.errors.ExitCode` defines."""
     try:
@@ -92,8 +114,8 @@ def main() -> None:
         _fail(str(error), error.hint)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        _fail("interrupted", "")
-        sys.exit(130)
+        _interrupted()
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.CLEAN)

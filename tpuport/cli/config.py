@@ -47,7 +47,7 @@ def _settings(settings: "Config", path: Path) -> Iterator[tuple[str, Any, str]]:
         value = getattr(settings, key.replace("-", "_"))
         origin = settings.origins.get(key, _DEFAULT)
         if key == "min-torch":
-            floor = tree.floor(settings, path, "")
+            floor, _ = tree.floor(settings, path, "")
             value, origin = floor.version, origin if value else floor.source or _DEFAULT
         yield key, _plain(value), origin
 

@@ -87,7 +87,7 @@ def lint(
         debug=bool(context.find_root().params.get("debug")),
     )
     outcomes = narrow.rated(run.settled(jobs), _severities(run))
-    report = Report(outcomes, run.notes, run.task.rules)
+    report = Report(outcomes, rules=run.task.rules)
     known = baseline or run.settings.baseline
     if write_baseline:
         report = _write_baseline(report, known, severity)
@@ -97,7 +97,7 @@ def lint(
         if diff_base:
             report = _since(report, diff_base)
         shown, hidden = narrow.at_least(severity, report.outcomes)
-        report = replace(report, outcomes=shown, hidden=hidden)
+        report = replace(report, outcomes=shown, hidden=hidden, notes=run.notes(shown))
     if form.wants_fixes and given is None:
         report = replace(report, fixes=_fixes(report, run))
     _print(form, report, output_file)
@@ -146,7 +146,7 @@ def _write_baseline(report: "Report", file: Path | None, lowest: Severity) -> "R
     count = sum(len(outcome.findings) for outcome in shown)
     note = f"{count} finding{'' if count == 1 else 's'} written to {file}: from now on only others are shown"
     outcomes = tuple(baseline.without(outcome, ()) for outcome in shown)
-    return replace(report, outcomes=outcomes, hidden=hidden, known=count, notes=(*report.notes, note))
+    return replace(report, outcomes=outcomes, hidden=hidden, known=count, notes=(note,))
 
 
 def _against(report: "Report", file: Path) -> "Report":

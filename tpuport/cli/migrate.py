@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tpuport.cli import tree
-from tpuport.errors import ExitCode, TpuportError, UsageError
+from tpuport.errors import INTERRUPTED, ExitCode, TpuportError, UsageError
 from tpuport.model import Outcome, Severity, Status
 
 _NAMED = 10
@@ -73,7 +73,7 @@ def migrate(
     outcomes = list(run.settled(jobs))
     if annotate:
         outcomes = [_annotated(outcome, run.task.max_size) for outcome in outcomes]
-    notes = list(run.notes)
+    notes = list(run.notes(outcomes))
     preview = diff or patch is not None
     if preview:
         base = _base(outcomes, run.root)
@@ -82,7 +82,9 @@ def migrate(
             notes.append(f"the diff is to be applied in {base}")
         if patch is not None:
             _save("--patch", patch, content)
-            notes.append(f"nothing was changed; the diff is in {patch}")
+            notes.append(
+                f"nothing was changed; the diff is in {patch}" if content else f"nothing to rewrite: {patch} is empty"
+            )
         if diff:
             sys.stdout.flush()
             sys.stdout.buffer.write(content)
@@ -169,7 +171,7 @@ def _write(outcomes: Sequence[Outcome], root: Path, max_size: int) -> list[Outco
         print(
             f"interrupted: {written} of {total} files written, each whole; the others are as they were", file=sys.stderr
         )
-        raise
+        raise typer.Exit(INTERRUPTED) from None
     return done
 
 

@@ -34,6 +34,7 @@ def plan(
     from tpuport.cli.streams import sheet
     from tpuport.engine import Report
     from tpuport.output import formats, style
+    from tpuport.source import torch_floor
 
     render = formats.plan("json" if json else format_)
     run = tree.gather(
@@ -47,8 +48,16 @@ def plan(
         jobs=jobs,
         debug=bool(context.find_root().params.get("debug")),
     )
-    report = Report(tuple(run.settled(jobs)), run.notes)
-    made = plans.make(report, run.task.rules, paths, min_torch, dirty=_is_dirty(report.outcomes))
+    outcomes = tuple(run.settled(jobs))
+    report = Report(outcomes, run.notes(outcomes))
+    made = plans.make(
+        report,
+        run.task.rules,
+        paths,
+        min_torch,
+        dirty=_is_dirty(outcomes),
+        held=tree.held_back(outcomes) if torch_floor.older(run.floor.version, torch_floor.NEWEST) else 0,
+    )
     if output_file is None:
         render(made, sheet())
     else:

@@ -15,7 +15,7 @@ from rich.console import Console
 from tpuport.cli.chips import CHIP_HELP, CompileWatch, chosen_chips
 from tpuport.cli.limits import FailOn, enforce, limits
 from tpuport.cli.report_formats import ReportFormat, print_report
-from tpuport.errors import ExitCode, UsageError
+from tpuport.errors import INTERRUPTED, ExitCode, UsageError
 from tpuport.nearest import did_you_mean
 from tpuport.profile.batch_argument import batch_size
 from tpuport.profile.batch_search import MAX_RUNS
@@ -204,7 +204,7 @@ def profile(
         console.print(
             f"interrupted; what was measured until now is in {as_typed(folder)}", soft_wrap=True, markup=False
         )
-        raise
+        raise typer.Exit(INTERRUPTED) from None
     report = report_on(session)
     print_report(session, report, ReportFormat.JSON if json else output_format)
     console.print(f"Saved; show it again with: tpuport report {as_typed(folder)}", soft_wrap=True, markup=False)

@@ -1,6 +1,6 @@
 """What lint and migrate share: from PATHs and options to the files, the rules, and what the rules must know."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -56,13 +56,33 @@ class Tree:
     known: "Catalog"
     items: tuple[Path | Outcome, ...]
     task: "Task"
-    notes: tuple[str, ...]
+    floor: "Floor"
+    declared: "Floor | None" = None
+    """What the project declares, where that is older than the floor."""
     cache: "Cache | None" = None
 
     @property
     def root(self) -> Path:
         """The project's top directory."""
         return self.settings.root
+
+    def notes(self, outcomes: Iterable[Outcome]) -> tuple[str, ...]:
+        """What is to be said of the torch floor, given what came out: only where it makes a difference."""
+        from tpuport.source import torch_floor
+
+        outcomes = list(outcomes)
+        notes = []
+        if torch_floor.older(self.floor.version, torch_floor.ENOUGH) and held_back(outcomes):
+            notes.append(
+                f"the code has to run on torch {self.floor.version} ({self.floor.source}), which lacks what many "
+                f"rewrites need: `--min-torch {torch_floor.NEWEST}`, or raising the requirement, lets more be rewritten"
+            )
+        if self.declared and any(outcome.fixed for outcome in outcomes):
+            notes.append(
+                f"the new code may ask for torch {self.floor.version} ({self.floor.source}), and "
+                f"{self.declared.source} admits {self.declared.version}: raise it there"
+            )
+        return tuple(notes)
 
     def settled(self, jobs: int) -> Iterator[Outcome]:
         """Outcomes in order, with progress on stderr."""
@@ -109,7 +129,7 @@ def gather(
     chosen = in_force(known, settings, _split(select), _split(ignore), require_reason)
     if fix and not everything:
         chosen = tuple(rule for rule in chosen if rule.area != LINT_ONLY)
-    oldest = floor(settings, paths[0], min_torch)
+    oldest, declared = floor(settings, paths[0], min_torch)
     cache = None
     if given is None:
         found = discover(paths, settings.root, settings.exclude, force=force_exclude)
@@ -142,7 +162,7 @@ def gather(
     )
     if given is not None and not (force_exclude and is_excluded(paths[0], settings.root, settings.exclude)):
         items = (engine.settle(paths[0], task, given),)
-    return Tree(settings, known, items, task, _floor_notes(oldest, chosen), cache)
+    return Tree(settings, known, items, task, oldest, declared, cache)
 
 
 def _cache(root: Path, files: int) -> "Cache | None":
@@ -191,26 +211,27 @@ def _check_codes(known: "Catalog", settings: "Config") -> None:
             ) from None
 
 
-def floor(settings: "Config", path: Path, min_torch: str) -> "Floor":
-    """The oldest torch that the code must run on: as the command line says, the settings, or the project's files."""
+def floor(settings: "Config", path: Path, min_torch: str) -> "tuple[Floor, Floor | None]":
+    """The oldest torch that the code must run on: as the command line says, the settings, or the project's files.
+
+    With it, what the project's files declare where that is older.
+    """
     from tpuport import config
     from tpuport.source import torch_floor
 
-    if min_torch:
-        return torch_floor.Floor(torch_floor.checked(min_torch, "--min-torch"), "--min-torch")
-    if settings.min_torch:
-        where = f"min-torch in {settings.file}"
-        return torch_floor.Floor(torch_floor.checked(settings.min_torch, where), where)
     declared = torch_floor.nearest(config.upwards(path, settings.root), settings.root)
-    return declared or torch_floor.Floor(torch_floor.NEWEST, "")
+    if min_torch:
+        oldest = torch_floor.Floor(torch_floor.checked(min_torch, "--min-torch"), "--min-torch")
+    elif settings.min_torch:
+        where = f"min-torch in {settings.file}"
+        oldest = torch_floor.Floor(torch_floor.checked(settings.min_torch, where), where)
+    else:
+        return declared or torch_floor.Floor(torch_floor.NEWEST, ""), None
+    return oldest, declared if declared and torch_floor.older(declared.version, oldest.version) else None
 
 
-def _floor_notes(floor: "Floor", rules: Sequence[Rule]) -> tuple[str, ...]:
-    from tpuport.source import torch_floor
+def held_back(outcomes: Iterable[Outcome]) -> int:
+    """Findings that stay because the floor lacks what their fix needs."""
+    from tpuport.source.torch_floor import HELD
 
-    if not rules or not torch_floor.older(floor.version, torch_floor.ENOUGH):
-        return ()
-    return (
-        f"the code has to run on torch {floor.version} ({floor.source}), which lacks what many rewrites need: "
-        f"`--min-torch {torch_floor.NEWEST}`, or raising the requirement, lets more be rewritten",
-    )
+    return sum(HELD in finding.reason for outcome in outcomes for finding in outcome.findings)

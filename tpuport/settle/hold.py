@@ -9,6 +9,7 @@ from tpuport.analysis.module import dotted
 from tpuport.checks.data_parallel import PARTS, WRAPPERS
 from tpuport.draft import Context, Draft
 from tpuport.model import DropArgument, Rename, Replace
+from tpuport.source.torch_floor import HELD
 
 SILENT_WITHOUT_CUDA = {
     "autocast",
@@ -58,7 +59,7 @@ class Holds:
             return ""
         project = self.context.project
         where = f" ({project.floor_source})" if project.floor_source else ""
-        return f"the fix needs torch {needed}, and the floor is {project.min_torch}{where}"
+        return f"{HELD} {needed}, and the floor is {project.min_torch}{where}"
 
     def _floor(self, draft: Draft) -> str:
         return self.floor(draft.rule.min_torch if draft.min_torch is None else draft.min_torch)

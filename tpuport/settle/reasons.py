@@ -12,6 +12,7 @@ from tpuport.checks.map_location import locations
 from tpuport.draft import Context, Draft, Role
 from tpuport.settle.chains import Chain
 from tpuport.settle.hold import Holds
+from tpuport.source.torch_floor import HELD
 
 PORTABLE_SPEEDUPS = {"pin_memory", "non_blocking", "fused"}
 """Arguments and methods that pay on any accelerator; each was run on a TPU device."""
@@ -47,6 +48,8 @@ class Reasons:
         if blocks:
             first = min(blocks, key=lambda draft: self.module.span(draft.node))
             line = self.module.span(first.node).line
+            if first.reason.startswith(HELD):
+                return f"it guards line {line}, where {first.reason}"
             return f"line {line} has no counterpart that is certain: {first.message or first.rule.message}"
         if any(map(tests_nccl, chain.tests)):
             return NCCL

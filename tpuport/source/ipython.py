@@ -102,10 +102,12 @@ def _replaced(cell: Cell, left_out: list[LeftOut]) -> tuple[list[tuple[str, int]
         _leave_out(cell, lines, first, last, "", left_out)
     # Only the parser knows whether a line that begins with % is a magic or the middle of an expression or a string.
     while (error := _fault(lines)) is not None:
-        at = (error.lineno or 1) - 1
-        found = (_MAGIC.match(lines[at][0]) or _AUTOMAGIC.match(lines[at][0])) if at < len(lines) else None
+        stop = at = min(error.lineno or 1, len(lines)) - 1
+        while at and lines[at - 1][0].endswith("\\") and not _MAGIC.match(lines[at][0]):
+            at -= 1  # the tokenizer stops in the middle of a command that goes on over several lines
+        found = _MAGIC.match(lines[at][0]) or _AUTOMAGIC.match(lines[at][0])
         if found is None:
-            return lines, BrokenCell(error.msg, cell, lines[min(at, len(lines) - 1)][1])
+            return lines, BrokenCell(error.msg, cell, lines[stop][1])
         end = at + 1
         while end < len(lines) and lines[end - 1][0].endswith("\\"):
             end += 1

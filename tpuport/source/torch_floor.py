@@ -17,6 +17,9 @@ NEWEST = torch_tpu.TORCH_RELEASES[0]
 ENOUGH = "2.6"
 """From here on `torch.accelerator` exists, and most of the rules can rewrite."""
 
+HELD = "the fix needs torch"
+"""How the reason of a finding begins, or goes on, which the floor alone holds back."""
+
 _RELEASED = [f"1.{minor}" for minor in range(14)] + [f"2.{minor}" for minor in range(14)]
 _REQUIREMENT = re.compile(
     r"""^[\s\-"']*(?:py)?torch\s*(?:\[[^\]]*\])?\s*

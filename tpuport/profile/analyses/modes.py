@@ -36,6 +36,7 @@ _SHOWN_NEW = 4
 """Operations compiled anew in every step that are named."""
 _MISSING_KERNEL = re.compile(r"operator 'aten::(?P<name>\w+)[\w.]*' is not implemented for TPU")
 _CUDA_ERRORS = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
+_MODULE_HINT = "Install it in the environment that tpuport is installed in: its Python runs the script."
 _MIGRATE_HINT = "Let it take its device from torch.accelerator: `tpuport migrate` makes that change."
 _OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "Cannot allocate memory", "bad_alloc", "RESOURCE_EXHAUSTED")
 _SPARSE_ERRORS = ("sparse operators are not supported on TPU", "Inference tensors cannot be saved for backward")
@@ -265,6 +266,8 @@ def failure(plan: Plan, run: Run) -> Failure | None:
         hint = ""
         if any(text in ended.error for text in _CUDA_ERRORS):
             hint = _MIGRATE_HINT
+        elif ended.error.startswith("ModuleNotFoundError"):
+            hint = _MODULE_HINT
         elif _BACKEND_ERROR in ended.error:
             hint = _BACKEND_HINT
         elif missing := _MISSING_KERNEL.search(ended.error):
