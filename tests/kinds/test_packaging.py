@@ -1,9 +1,12 @@
 """What files that name packages are told: the code and the line of every finding, and no more than those."""
 
+from pathlib import Path
+
 import pytest
 from answers import RULES, findings, found
 
 from tpuport import kinds
+from tpuport.analysis.libraries import STAND_INS
 from tpuport.kinds import packages
 from tpuport.model import Project, Severity, Span
 
@@ -187,3 +190,21 @@ def test_ranges_of_poetry(version: str, specifier: str) -> None:
 def test_requirements_of_pip(text: str, name: str | None, specifier: str) -> None:
     one = packages.requirement(text, Span(1, 0, 1, 1))
     assert (one and one.name, one.specifier if one else "") == (name, specifier)
+
+
+@pytest.mark.parametrize("library", [name for name in STAND_INS if "." not in name and name.islower()])
+def test_what_may_not_be_imported_may_not_be_asked_for_either(library: str) -> None:
+    package = library.replace("_", "-")
+    texts = {
+        "requirements.txt": f"{package}>=1\n",
+        "pyproject.toml": f'[project]\ndependencies = ["{package}"]\n',
+        "environment.yaml": f"dependencies:\n- {package}\n",
+        "setup.cfg": f"[options]\ninstall_requires = {package}\n",
+        "setup.sh": f"pip install -q {package}\n",
+        "Dockerfile": f"FROM python:3.12\nRUN pip install {package}\n",
+    }
+    for name, text in texts.items():
+        look = kinds.handler_of(Path(name)).look(Path(name), text.encode())
+        assert look is not None, name
+        assert look.matches, name
+        assert [one.partition(":")[0] for one in found(name, text)] == ["TP514"], name

@@ -11,19 +11,19 @@ from tpuport.model import Finding, Rule
 _COMES_ALONG = "leave it out, as CUDA builds of torch bring what they need of it"
 _PACKAGES = (
     (r"nvidia-dali.*", "nvidia.dali"),
-    (r"nvidia-ml-py.*|pynvml", "pynvml"),
-    (r"nvidia-tensorrt|tensorrt(-.*)?", "tensorrt"),
-    (r"torch-tensorrt", "torch_tensorrt"),
-    (r"cupy(-cuda.*)?", "cupy"),
-    (r"pycuda", "pycuda"),
-    (r"flash-attn|flash-attention", "flash_attn"),
-    (r"xformers", "xformers"),
-    (r"apex|nvidia-apex", "apex"),
-    (r"deepspeed", "deepspeed"),
-    (r"bitsandbytes(-.*)?", "bitsandbytes"),
-    (r"transformer-engine(-.*)?", "transformer_engine"),
-    (r"triton(-nightly)?|pytorch-triton", "triton"),
+    (r"nvidia-ml-py.*", "pynvml"),
+    (r"nvidia-tensorrt|tensorrt-.*", "tensorrt"),
+    (r"cupy-cuda.*", "cupy"),
+    (r"flash-attention", "flash_attn"),
+    (r"flashinfer-python", "flashinfer"),
+    (r"nvidia-apex", "apex"),
+    (r"bitsandbytes-.*", "bitsandbytes"),
+    (r"transformer-engine-.*", "transformer_engine"),
+    (r"triton-nightly|pytorch-triton", "triton"),
+    (r"megatron-core|megatron-lm", "megatron"),
 )
+"""Packages that are not called as the library that they hold, with that library."""
+
 _OTHERS = (
     (
         r"nvidia-(cublas|cuda-.*|cudnn|cufft|cufile|curand|cusolver|cusparse|cusparselt|nccl|nvjitlink|nvtx|nvshmem)"
@@ -56,7 +56,8 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
 
 
 def _stand_in(name: str) -> str:
-    for pattern, library in _PACKAGES:
-        if re.fullmatch(pattern, name):
-            return f"on a TPU use {STAND_INS[library]}"
+    other = (library for pattern, library in _PACKAGES if re.fullmatch(pattern, name))
+    library = next(other, name.replace("-", "_"))
+    if library in STAND_INS:
+        return f"on a TPU use {STAND_INS[library]}"
     return next((said for pattern, said in _OTHERS if re.fullmatch(pattern, name)), "")

@@ -5,7 +5,6 @@ import re
 from tpuport.kinds import packages
 from tpuport.kinds.document import Document, Text, Word
 from tpuport.kinds.plain import Plain
-from tpuport.kinds.requirements import WORDS
 
 KIND = "cfg"
 
@@ -41,4 +40,4 @@ def read(source: str) -> Document:
     return document
 
 
-HANDLER = Plain(KIND, (*WORDS, b"python_requires"), read)
+HANDLER = Plain(KIND, (*packages.WORDS, b"python_requires"), read)

@@ -3,8 +3,16 @@
 import re
 from collections.abc import Iterator
 
+from tpuport.analysis.libraries import STAND_INS
 from tpuport.kinds.document import Command, Document, Requirement, Word
 from tpuport.model import Span
+
+_LIBRARIES = sorted({name.lower() for name in STAND_INS if "." not in name})
+WORDS = (
+    *(b"torch", b"cu1", b"cuda", b"nvidia", b"numpy", b"-gpu", b"cudf", b"cuml", b"cugraph"),
+    *dict.fromkeys(word.encode() for name in _LIBRARIES for word in (name, name.replace("_", "-"))),
+)
+"""Without one of them, in lower case, nothing is asked for that a rule is about."""
 
 _NAME = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(\[[^\]]*\])?\s*")
 _WHEEL = re.compile(r"([\w.]{1,100})-(\d[^-]{0,100})-.*\.whl|([\w.-]{1,100}?)-(\d.{0,100})\.tar\.gz")

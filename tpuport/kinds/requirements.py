@@ -8,10 +8,6 @@ from tpuport.kinds.plain import Plain
 
 KIND = "requirements"
 COMMENT = re.compile(r"(?:^|\s)#.*")
-WORDS = (
-    *(b"torch", b"cu1", b"cuda", b"nvidia", b"cupy", b"triton", b"xformers", b"flash", b"apex", b"bitsandbytes"),
-    *(b"numpy", b"tensorrt", b"deepspeed", b"pynvml", b"-gpu", b"transformer"),
-)
 
 
 def read(source: str) -> Document:
@@ -36,4 +32,4 @@ def read(source: str) -> Document:
     return document
 
 
-HANDLER = Plain(KIND, WORDS, read)
+HANDLER = Plain(KIND, packages.WORDS, read)

@@ -2,25 +2,12 @@
 
 import re
 
-from tpuport.kinds import commands
+from tpuport.kinds import commands, packages
 from tpuport.kinds.document import Document, Text
 from tpuport.kinds.plain import Plain
 
 KIND = "shell"
-WORDS = (
-    b"cuda",
-    b"nccl",
-    b"gpu",
-    b"nvidia",
-    b"torch",
-    b"accelerate",
-    b"cupy",
-    b"triton",
-    b"xformers",
-    b"flash",
-    b"apex",
-    b"bitsandbytes",
-)
+WORDS = (b"nccl", b"gpu", b"accelerate", *packages.WORDS)
 
 _OTHER_SHELL = re.compile(r"#!.*\b(?:t?csh|fish)\b")
 """What begins a script of a shell with another grammar: it is read, and nothing is written into it."""

@@ -176,4 +176,4 @@ def _pipfile(document: Document) -> None:
                 document.interpreters.append(Word(f"=={entry.text}.*", entry.span))
 
 
-HANDLER = Plain(KIND, (*settings.WORDS, b"numpy", b"python", b"triton", b"xformers", b"flash", b"apex", b"cupy"), read)
+HANDLER = Plain(KIND, (*settings.WORDS, *packages.WORDS, b"python"), read)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tpuport.kinds import Unparsed, commands, settings
+from tpuport.kinds import Unparsed, commands, packages, settings
 from tpuport.kinds.document import Command, Document, Entry, Text, Word
 from tpuport.kinds.plain import Plain
 from tpuport.model import Span
@@ -86,4 +86,4 @@ def _commands(document: Document) -> None:
         commands.add(document, Command(tuple(words), span))
 
 
-HANDLER = Plain(KIND, settings.WORDS, read)
+HANDLER = Plain(KIND, (*settings.WORDS, *packages.WORDS), read)
