@@ -25,7 +25,7 @@ from tpuport.source import write
 MAX_SIZE = 5_000_000
 """Bytes: what is larger (weights, data) is not copied."""
 
-APART = {"xla", "notebooks", "launch", "packaging"}
+APART = {"xla", "frameworks", "notebooks", "launch", "packaging"}
 """Areas of rules that are not about CUDA in a program: they are counted apart, wherever they stand."""
 
 FAULTS = ("broken", "unstable", "half", "silent", "comments", "bytes", "failed")
@@ -46,8 +46,8 @@ class Fault:
 class Result:
     """What migrating one checkout came to. Sites are findings: rewritten, left for a person, or only named (info).
 
-    Those in files that are no Python (requirements, images, scripts, settings) and those of PyTorch/XLA are counted
-    apart, as `elsewhere`.
+    Those in files that are no Python (requirements, images, scripts, settings), those of PyTorch/XLA and those of
+    libraries around PyTorch are counted apart, as `elsewhere`.
     """
 
     name: str
