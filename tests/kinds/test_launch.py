@@ -8,7 +8,7 @@ import pytest
 import yaml
 from answers import PROJECT, RULES, findings, found
 
-from tpuport import kinds
+from tpuport import catalog, kinds
 from tpuport.model import Severity
 
 SCRIPT = """\
@@ -325,3 +325,20 @@ def test_makefile() -> None:
     assert "--mixed_precision bf16 train.py" in unsafe
     annotated = handler.annotate(MAKEFILE, findings("Makefile", MAKEFILE)).split("\n")
     assert not any(line.lstrip().startswith("#") and line.startswith("\t") for line in annotated)
+
+
+EXAMPLES = [
+    (rule.name, example.file, text)
+    for rule in catalog.load(examples=True).rules
+    for example in rule.examples
+    for text in dict.fromkeys((example.before, example.after or example.before))
+    if (kinds.of(example.file) or kinds.PYTHON) not in (kinds.PYTHON, "notebook")
+]
+
+
+@pytest.mark.parametrize(("file", "text"), [example[1:] for example in EXAMPLES], ids=[name for name, *_ in EXAMPLES])
+def test_comments_for_a_person_change_no_finding_and_come_once(file: str, text: str) -> None:
+    handler = kinds.handler_of(Path(file))
+    once = handler.annotate(text, findings(file, text))
+    assert [finding.code for finding in findings(file, once)] == [finding.code for finding in findings(file, text)]
+    assert handler.annotate(once, findings(file, once)) == once

@@ -96,7 +96,8 @@ class Plain:
         wanted: dict[int, list[str]] = {}
         pieces = [*self.read(source).blocks, *statements(source)]
         for finding in left:
-            line = min(first for first, last in pieces if first <= finding.span.line <= last)
+            at = finding.span.line  # of no statement where a comment is meant, as job schedulers read them
+            line = min((first for first, last in pieces if first <= at <= last), default=at)
             comment = f"# {MARK}{finding.code} {finding.reason or finding.message}"
             if comment not in wanted.setdefault(line, []) and not has_comment(lines, line, finding.code):
                 wanted[line].append(comment)
