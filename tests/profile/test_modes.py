@@ -147,11 +147,20 @@ def test_failures_say_what_happened_where(
     assert failure(one(tmp_path, *records, end=end)) == expected
 
 
-def test_a_missing_module_says_where_it_has_to_be(tmp_path: Path) -> None:
-    raised = Ended("raised", 1, "ModuleNotFoundError: No module named 'omegaconf'", LINE)
-    found = row(one(tmp_path, raised)).failure
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        ("ModuleNotFoundError: No module named 'omegaconf'", "the environment that tpuport is installed in"),
+        ("RuntimeError: Distributed package doesn't have NCCL built in", "which backend it has: `tpuport migrate`"),
+        ("ValueError: env:// rendezvous: environment variable RANK expected, but not set", "`--nproc N`"),
+        ("KeyError: 'LOCAL_RANK'", "`--nproc N`"),
+        ("AssertionError: Torch not compiled with CUDA enabled", "`tpuport migrate`"),
+    ],
+)
+def test_an_error_that_is_known_says_what_to_do(tmp_path: Path, error: str, hint: str) -> None:
+    found = row(one(tmp_path, Ended("raised", 1, error, LINE))).failure
     assert found is not None
-    assert "the environment that tpuport is installed in" in found.hint
+    assert hint in found.hint
 
 
 @pytest.mark.parametrize("ended", [Ended("exit", 0), Ended("os-exit", 0), Ended("finished")])

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,14 @@ def test_what_is_beyond_its_limit_is_named(tmp_path: Path, name: str, limits: st
     lines = broken(tmp_path, name, limits)
     assert len(lines) == len(found)
     assert all(line.startswith(start) for line, start in zip(lines, found, strict=True))
+
+
+def test_what_comes_several_times_is_named_once(tmp_path: Path) -> None:
+    report = analyse(session(tmp_path, "emulated"))
+    (row,) = report.recompiles.rows
+    often = replace(report, recompiles=replace(report.recompiles, rows=(replace(row, count=5),)))
+    (line,) = exceeded(parse("recompiles"), often, Device.EMULATED_TPU)
+    assert line.endswith(f"recompiles: 5, at most 0 allowed (5× unknown place {row.cause})")
 
 
 @pytest.mark.parametrize(("device", "what"), [(Device.CPU, "time a step"), (Device.EMULATED_TPU, "executions a step")])

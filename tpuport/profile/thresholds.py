@@ -4,6 +4,7 @@ A limit that nothing was measured for is not kept: a gate that stays green becau
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -75,7 +76,8 @@ def exceeded(thresholds: tuple[Threshold, ...], report: Report, device: Device) 
             broken.append(f"{item.origin} {item.name}: cannot be judged, as {why}")
         what = criterion.found(report, device)
         if len(what) > item.limit:
-            shown = ", ".join(what[:3]) + (", …" if len(what) > 3 else "")
+            named = [name if times == 1 else f"{times}× {name}" for name, times in Counter(what).items()]
+            shown = ", ".join(named[:3]) + (", …" if len(named) > 3 else "")
             broken.append(f"{item.origin} {item.name}: {len(what)}, at most {item.limit} allowed ({shown})")
     return tuple(broken)
 

@@ -35,8 +35,6 @@ from tpuport.profile.session import FOLLOWS_FAILURE, Run, Session
 _SHOWN_NEW = 4
 """Operations compiled anew in every step that are named."""
 _MISSING_KERNEL = re.compile(r"operator 'aten::(?P<name>\w+)[\w.]*' is not implemented for TPU")
-_CUDA_ERRORS = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
-_MODULE_HINT = "Install it in the environment that tpuport is installed in: its Python runs the script."
 _MIGRATE_HINT = "Let it take its device from torch.accelerator: `tpuport migrate` makes that change."
 _OUT_OF_MEMORY = ("MemoryError", "can't allocate memory", "Cannot allocate memory", "bad_alloc", "RESOURCE_EXHAUSTED")
 _SPARSE_ERRORS = ("sparse operators are not supported on TPU", "Inference tensors cannot be saved for backward")
@@ -52,11 +50,28 @@ _EMULATION_ERRORS = (
     "is not supported by XLA:CPU",
     "UnsupportedByEmulation",
 )
-_BACKEND_ERROR = "Could not find backend type 1 for Process Group with name gloo"
-_BACKEND_HINT = (
-    "DistributedDataParallel of torch_tpu 0.2.0 wants the backend named: "
-    "init_process_group(torch.distributed.get_default_backend_for_device(device))."
+_ADVICE = (
+    (r"Torch not compiled with CUDA enabled|Found no NVIDIA driver|No CUDA GPUs are available", _MIGRATE_HINT),
+    (
+        r"^ModuleNotFoundError",
+        "Install it in the environment that tpuport is installed in, whose Python runs the script; a package of the "
+        "project itself with `pip install -e .`, or name its folder in PYTHONPATH.",
+    ),
+    (
+        r"doesn't have NCCL built in|ProcessGroupNCCL is only supported with GPUs",
+        "NCCL exists for CUDA only. Let the device say which backend it has: `tpuport migrate` makes that change.",
+    ),
+    (
+        r"environment variable \w+ expected, but not set|^KeyError: '(?:LOCAL_)?(?:RANK|WORLD_SIZE)'",
+        "What torchrun starts takes `--nproc N`: tpuport starts N ranks then.",
+    ),
+    (
+        r"Could not find backend type 1 for Process Group with name gloo",
+        "DistributedDataParallel of torch_tpu 0.2.0 wants the backend named: "
+        "init_process_group(torch.distributed.get_default_backend_for_device(device)).",
+    ),
 )
+"""Errors that say by their text alone what is to be done, and that."""
 _EMULATION_SOURCES = ("computation_partitioner.cc:", "thunk_emitter.cc:", "cpu_compiler.cc:")
 """Files of XLA's CPU backend: a check that fails in them fails on no TPU."""
 _VIEW_ERROR = "RuntimeProgramInputMismatch"
@@ -264,12 +279,8 @@ def failure(plan: Plan, run: Run) -> Failure | None:
         return Failure(f"the device could not be set up: {ended.error}", None, "Run `tpuport doctor`.")
     if ended.how == "raised":
         hint = ""
-        if any(text in ended.error for text in _CUDA_ERRORS):
-            hint = _MIGRATE_HINT
-        elif ended.error.startswith("ModuleNotFoundError"):
-            hint = _MODULE_HINT
-        elif _BACKEND_ERROR in ended.error:
-            hint = _BACKEND_HINT
+        if known := next((advice for error, advice in _ADVICE if re.search(error, ended.error)), ""):
+            hint = known
         elif missing := _MISSING_KERNEL.search(ended.error):
             advice = missing_kernel(missing["name"])
             hint = f"A TPU has no kernel for `{missing['name']}`. {advice.edit} `tpuport lint` finds it: {advice.rule}."
