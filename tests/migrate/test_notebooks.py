@@ -72,6 +72,29 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("as_list", [True, False])
+def test_a_cell_of_which_nothing_stays_is_empty(as_list: bool) -> None:
+    document = json.loads(notebook("import torch", "import torch_xla.core.xla_model as xm", "d = xm.xla_device()"))
+    for cell in document["cells"]:
+        cell["source"] = cell["source"] if as_list else "".join(cell["source"])
+    first, second, third = sources(migrate(json.dumps(document)).text)
+    assert (first.splitlines()[0], second) == ("import torch", "")
+    assert "xm" not in third
+
+
+def test_every_example_settles_in_cells_too() -> None:
+    examples = [example for rule in catalog.load(examples=True).rules for example in rule.examples]
+    texts = dict.fromkeys(example.before for example in examples if kinds.of(example.file) == kinds.PYTHON)
+    assert len(texts) > 200
+    for text in texts:
+        parts = text.strip().split("\n\n\n")
+        try:
+            done = HANDLER.rewrite(notebook(*parts), NEWEST, RULES, unsafe=False, line_length=None)
+        except SyntaxError:
+            continue  # a text that holds such blank lines
+        assert HANDLER.rewrite(done.text, NEWEST, RULES, unsafe=False, line_length=None).text == done.text
+
+
 def test_only_lines_of_code_change(folder: Path) -> None:
     before = FIXTURE.read_bytes()
     tpuport(folder, "migrate", "--allow-dirty", "--min-torch", "2.11", ".")

@@ -169,6 +169,7 @@ class Notebook:
         parts: list[str] = []
         for kind, first, last, start, stop in blocks:
             parts += written[first:last] if kind == "equal" else map(self._written, lines[start:stop])
+        parts = parts or [""]  # nothing of the cell stays, as of one that only imports
         if not isinstance(cell.source.value, list):
             return f'"{_ENDS[cell.end].join(parts)}"'
         pieces = [f'"{part}{_ENDS[cell.end]}"' for part in parts[:-1]]
