@@ -24,6 +24,9 @@ SCRIPTS = 2
 _TRAINS_AT_TOP = re.compile(rb"^(?:for|while)\b.*\n(?:(?:[ \t].*)?\n)*?[ \t].*\.backward\(", re.MULTILINE)
 """A loop of the module itself, outside all functions, that trains."""
 
+_READS_RANK = re.compile(rb"""environ\[["'](?:LOCAL_)?RANK["']\]""")
+_ASKS_FOR_RANK = re.compile(rb"""["'](?:LOCAL_)?RANK["'] (?:not )?in (?:os\.)?environ""")
+
 
 @dataclass(frozen=True, slots=True)
 class Area:
@@ -134,7 +137,11 @@ def _steps(told: Account, files: Sequence[Path], paths: Sequence[Path], min_torc
     for group in told.left[:EXPLAINED]:
         yield Step(f"tpuport rules {group.rule.code}", f"why {group.rule.name} is left, and what to write")
     for script in _scripts(files):
-        yield Step(f"tpuport profile {shlex.quote(str(script))}", "run it on an emulated TPU, with no TPU at hand")
+        name = shlex.quote(str(script))
+        if _needs_ranks(script):
+            yield Step(f"tpuport profile --nproc 2 --device cpu {name}", "run its ranks as torchrun would, on the CPU")
+        else:
+            yield Step(f"tpuport profile {name}", "run it on an emulated TPU, with no TPU at hand")
     baseline = f"tpuport lint{floor} --baseline tpuport-baseline.json"
     if told.left:
         yield Step(f"{baseline} --write-baseline {given}", "keep what is left, so that CI fails for what is new")
@@ -147,6 +154,12 @@ def _scripts(files: Sequence[Path]) -> list[Path]:
     """Scripts that train or infer, as far as their names and texts tell: training first, those nearest to the top."""
     found = [path for path in files if kinds.of(path) == kinds.PYTHON and _is_script(path)]
     return sorted(found, key=lambda path: ("train" not in path.stem, len(path.parts), str(path)))[:SCRIPTS]
+
+
+def _needs_ranks(path: Path) -> bool:
+    """Whether a script ends without the environment that torchrun gives, as far as its text tells."""
+    raw = text.read_bytes(path)
+    return bool(_READS_RANK.search(raw)) and not _ASKS_FOR_RANK.search(raw)
 
 
 def _is_script(path: Path) -> bool:

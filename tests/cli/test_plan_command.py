@@ -110,6 +110,14 @@ def test_the_floor_is_a_note_only_where_it_holds_something_back(tmp_path: Path) 
     assert not any("--min-torch" in step["command"] for step in done["steps"])
 
 
+@pytest.mark.parametrize(("asks", "ranks"), [("", "--nproc 2 --device cpu "), ("if 'RANK' in os.environ:\n    ", "")])
+def test_a_script_that_torchrun_starts_is_profiled_with_ranks(tmp_path: Path, asks: str, ranks: str) -> None:
+    loop = "for x in data:\n    model(x).sum().backward()\n"
+    (tmp_path / "ddp.py").write_text(f"import os\nimport torch\n\n{asks}rank = int(os.environ['RANK'])\n{loop}")
+    commands = [step["command"] for step in json.loads(plan(tmp_path, ".", "--json").stdout)["steps"]]
+    assert f"tpuport profile {ranks}ddp.py" in commands
+
+
 def test_a_script_that_trains_at_its_top_is_profiled(tmp_path: Path) -> None:
     loop = "for x in data:\n    model(x).sum().backward()\n"
     (tmp_path / "gan.py").write_text(f"import torch\n\nmodel.cuda()\n\n{loop}")
