@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tpuport.checks.compile_mode import is_chosen_by_device
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import Replace, Rule
+from tpuport.model import Replace, Rule, Severity
 
 KEPT_DEVICES = '("cuda", "cpu")'
 """The device types that keep what the code says."""
@@ -31,7 +31,7 @@ def kept(context: Context, rule: Rule, value: ast.expr, otherwise: str) -> Draft
     """The value on CUDA and on the CPU, `otherwise` elsewhere; one that a test of the device chooses is right."""
     parent = context.module.parents[value]
     if isinstance(parent, ast.IfExp) and is_chosen_by_device(context, parent):
-        return Draft(rule, value, Role.CUDA_ONLY)
+        return Draft(rule, value, Role.CUDA_ONLY, severity=Severity.INFO)
     span = context.module.span(value)
     return Draft(rule, value, Role.MOVES, (Replace(span, f"{{0}} if {KEPT} else {otherwise}", (span,)),))
 
@@ -40,7 +40,7 @@ def kept_on_cuda(context: Context, rule: Rule, value: ast.expr, otherwise: str) 
     """As `kept`, for a value that only CUDA takes."""
     parent = context.module.parents[value]
     if isinstance(parent, ast.IfExp) and context.guards.tests_availability(parent.test):
-        return Draft(rule, value, Role.CUDA_ONLY)
+        return Draft(rule, value, Role.CUDA_ONLY, severity=Severity.INFO)
     span = context.module.span(value)
     edit = Replace(span, f"{{0}} if torch.cuda.is_available() else {otherwise}", (span,))
     return Draft(rule, value, Role.MOVES, (edit,))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tpuport.analysis.module import Module
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import Replace, Rule
+from tpuport.model import Replace, Rule, Severity
 
 COMPILE = "torch.compile"
 INDUCTOR_MODES = {"reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}
@@ -61,7 +61,7 @@ def for_inductor(context: Context, rule: Rule, option: Option, otherwise: str) -
     value = option.value
     if is_chosen_by_device(context, value):
         assert isinstance(value, ast.IfExp)
-        return Draft(rule, value.body, Role.CUDA_ONLY)
+        return Draft(rule, value.body, Role.CUDA_ONLY, severity=Severity.INFO)
     span = context.module.span(value)
     edit = Replace(span, f"{{0}} if {{device.type}} in {INDUCTOR_DEVICES} else {otherwise}", (span,))
     return Draft(rule, option.call, Role.MOVES, (edit,))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tpuport.analysis.calls import argument, is_constant, is_unpacked
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import Replace, Rule
+from tpuport.model import Replace, Rule, Severity
 
 NAME = "torch.cuda.device"
 NO_DEVICE = "-1"
@@ -23,7 +23,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         if value is None:
             yield Draft(rule, use.node, Role.BLOCKS, reason="which device it makes current is not written in a call")
         elif isinstance(value, ast.IfExp) and context.guards.tests_availability(value.test):
-            yield Draft(rule, value.body, Role.CUDA_ONLY)
+            yield Draft(rule, use.node, Role.NEUTRAL, severity=Severity.INFO)
+            yield Draft(rule, value.body, Role.CUDA_ONLY, severity=Severity.INFO)
         elif is_constant(value, None):
             yield Draft(rule, use.node, Role.BLOCKS, reason="without a device it raises where there is no CUDA")
         else:

@@ -17,7 +17,10 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             yield Draft(rule, choice, Role.MOVES, (_type_edit(module, choice),))
     for node in module.of_type(ast.Compare):
         listed = any(_lists_cuda(part) for part in node.comparators) and isinstance(node.ops[0], ast.In | ast.NotIn)
-        if listed and not _chooses_option(module, node):
+        if listed and keeps_cuda_and_cpu(node):
+            reason = "it tells CUDA and the CPU from other accelerators"
+            yield Draft(rule, node, Role.NEUTRAL, reason=reason, severity=Severity.INFO)
+        elif listed and not _chooses_option(module, node):
             mode = is_mode(dotted(node.left))
             reason = "the other values of the list decide what it means"
             yield Draft(rule, node, Role.NEUTRAL if mode else Role.BLOCKS, reason=reason, severity=_info(mode))
@@ -60,6 +63,18 @@ def _chooses_option(module: Module, test: ast.Compare) -> bool:
     while isinstance(parent, ast.IfExp | ast.BoolOp):
         parent = module.parents[parent]
     return isinstance(parent, ast.keyword) and parent.arg in OPTIONS
+
+
+def keeps_cuda_and_cpu(test: ast.AST) -> bool:
+    """Whether it is `device.type in ("cuda", "cpu")`, or `not in`: what rules write where these two keep a value."""
+    match test:
+        case ast.Compare(
+            left=ast.Attribute(attr="type"),
+            ops=[ast.In() | ast.NotIn()],
+            comparators=[ast.Tuple(elts=[ast.Constant(value="cuda"), ast.Constant(value="cpu")])],
+        ):
+            return True
+    return False
 
 
 def _lists_cuda(node: ast.expr) -> bool:

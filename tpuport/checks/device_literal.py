@@ -7,7 +7,7 @@ from tpuport.analysis.devices import CudaDevice, Index, Place, cuda_devices, out
 from tpuport.analysis.guards import ACCELERATOR_AVAILABLE, compares_with_cuda
 from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.receivers import receiver
-from tpuport.checks.device_comparison import is_mode, type_of_device
+from tpuport.checks.device_comparison import is_mode, keeps_cuda_and_cpu, type_of_device
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Replace, Rule, Severity
 
@@ -96,6 +96,8 @@ def _settled_elsewhere(context: Context, node: ast.expr) -> bool:
     parent = module.parents[node]
     if isinstance(parent, ast.IfExp) and (type_of_device(parent) or _names_accelerator(context, parent, node)):
         return True
+    if isinstance(parent, ast.Tuple) and keeps_cuda_and_cpu(module.parents[parent]):
+        return True
     if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr == "startswith":
         return True
     if isinstance(parent, ast.keyword) and parent.arg in SETTLED_ARGUMENTS:
@@ -112,8 +114,17 @@ def _is_chosen_for_autocast(module: Module, node: ast.expr) -> bool:
     return value is not node and isinstance(call, ast.Call) and module.callee(call).endswith("autocast")
 
 
+def _is_not_cpu(test: ast.expr) -> bool:
+    match test:
+        case ast.Compare(left=ast.Attribute(attr="type"), ops=[ast.NotEq()], comparators=[ast.Constant(value="cpu")]):
+            return True
+    return False
+
+
 def _names_accelerator(context: Context, choice: ast.IfExp, node: ast.expr) -> bool:
     """`<accelerator>.type if torch.accelerator.is_available() else "cuda"`: a name to compare with, never a device."""
+    if choice.orelse is node and _is_not_cpu(choice.test):
+        return True  # `device.type if device.type != "cpu" else "cuda"`
     tested = isinstance(choice.test, ast.Call) and context.module.callee(choice.test) == ACCELERATOR_AVAILABLE
     return tested and choice.orelse is node
 
