@@ -75,7 +75,7 @@ def _rows(session: Session, amounts: Amounts) -> tuple[LineRow, ...]:
             cycles=Figure(sum(found.phases.values()), "cycles", Basis.ESTIMATED),
             share=sum(found.phases.values()) / total,
             phases=dict(found.phases),
-            operations=tuple(name for name, _ in found.operations.most_common(_SHOWN_OPERATIONS) if name),
+            operations=tuple([name for name, _ in found.operations.most_common() if name][:_SHOWN_OPERATIONS]),
         )
         for (place, _), found in sums.items()
     ]
