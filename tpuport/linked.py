@@ -30,12 +30,10 @@ def held_on_xla(outcomes: Sequence[Outcome]) -> dict[Path, str]:
     if not staying or not moving:
         return {}
     groups = _groups([outcome.path for outcome in outcomes])
-    held: dict[Path, str] = {}
-    for path in moving:
-        other = next((other for other in staying if groups[other] == groups[path]), None)
-        if other is not None:
-            held[path] = staying[other]
-    return held
+    holding: dict[Path, str] = {}
+    for path, place in staying.items():
+        holding.setdefault(groups[path], place)
+    return {path: holding[groups[path]] for path in moving if groups[path] in holding}
 
 
 def _stays(finding: Finding) -> bool:

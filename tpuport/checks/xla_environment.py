@@ -25,8 +25,6 @@ REASONS = {
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every such variable that is set or read."""
     module = context.module
-    if not any(word in module.source for word in ("PJRT_", "XRT_", "XLA_", "TPU_NUM_DEVICES")):
-        return
     for node in module.of_type(ast.Constant):
         if type(node.value) is not str or not VARIABLE.match(node.value) or not _is_environment(module, node):
             continue

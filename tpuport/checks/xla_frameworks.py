@@ -17,8 +17,6 @@ KINDS = {"DistributedType.TPU", "DistributedType.XLA"}
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every setting or test of such a framework."""
     module = context.module
-    if not any(word in module.source for word in ("tpu", "TPU", "xla", "XLA")):
-        return
     for call in module.of_type(ast.Call):
         name = dotted(call.func).rpartition(".")[2]
         for keyword in call.keywords:
