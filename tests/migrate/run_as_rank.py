@@ -17,6 +17,10 @@ def main(device: str, script: str, arguments: list[str]) -> None:
         emulator.load()
     import torch
 
+    # Its functions take the group of all ranks that exists when it is imported as a default, so that
+    # destroy_process_group() could not end the group's threads: one that waits for Python at exit aborts the process.
+    import torch.distributed.nn.functional
+
     if device == "emulated-tpu":
         torch.ones(1, device=torch.accelerator.current_accelerator())  # a TPU started after RANK asks for a launcher
     if "RANK" not in os.environ:
@@ -24,7 +28,7 @@ def main(device: str, script: str, arguments: list[str]) -> None:
     sys.argv = [script, *arguments]
     runpy.run_path(script, run_name="__main__")
     if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()  # or its threads, which nothing joins, may end the process
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -86,8 +86,9 @@ def test_two_processes_end_with_the_weights_of_one(migrated: Path, tmp_path: Pat
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
     command = ["-m", "tests.migrate.run_as_rank", "cpu", str(migrated), "--epochs", "1"]
     ranks = [start(command, tmp_path, **meeting, RANK=rank, LOCAL_RANK=rank) for rank in ("0", "1")]
-    two = [line for process in ranks for line in process.communicate(timeout=150)[0].splitlines()]
-    assert [process.returncode for process in ranks] == [0, 0]
+    printed, errors = zip(*(process.communicate(timeout=150) for process in ranks), strict=True)
+    assert [process.returncode for process in ranks] == [0, 0], errors
+    two = [line for lines in printed for line in lines.splitlines()]
     one = run(["-m", "tests.migrate.run_as_rank", "cpu", str(migrated), "--epochs", "1"], tmp_path)
     weights = [values([line])[0] for line in two if line.startswith("process")]
     assert len(weights) == 2
