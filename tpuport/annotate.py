@@ -2,7 +2,7 @@
 
 import ast
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tpuport.model import Finding, Severity
 from tpuport.source.positions import renumbered
@@ -11,26 +11,39 @@ MARK = "TODO(tpuport): "
 
 
 def annotate(source: str, findings: Iterable[Finding]) -> str:
-    """`source` with a comment line above each statement that holds a finding with no fix.
+    """The Python `source` with a comment above each statement that needs a person; see `commented`.
 
-    The spans of `findings` are those of `source`; lines that a comment names are those of the result. Findings that are
-    information only get no comment, nor do those that have one already, so that a second run adds nothing. Raises
-    SyntaxError when `source` does not parse.
+    Raises SyntaxError when `source` does not parse.
+    """
+    left = [finding for finding in findings if needs_a_person(finding)]
+    if not left:
+        return source
+    starts = dict(_starts(ast.parse(source), source.split("\n")))
+    return commented(source, left, lambda line: next((starts[at] for at in range(line, 0, -1) if at in starts), line))
+
+
+def needs_a_person(finding: Finding) -> bool:
+    """Whether a finding has no fix, and is more than information."""
+    return finding.severity is not Severity.INFO and not finding.fixable
+
+
+def commented(source: str, findings: Iterable[Finding], above: Callable[[int], int], *, indented: bool = True) -> str:
+    """`source` with a comment line for each of `findings`, whose spans are in it.
+
+    `above` tells for a line which one a comment on it goes above. Lines that a comment names are those of the result.
+    What has a comment already gets none, so that a second run adds nothing.
     """
     lines = source.split("\n")
-    starts = dict(_starts(ast.parse(source), lines))
     wanted: dict[int, list[str]] = {}
     for finding in findings:
-        if finding.severity is Severity.INFO or finding.fixable:
-            continue
-        line = next((starts[at] for at in range(finding.span.line, 0, -1) if at in starts), finding.span.line)
+        line = above(finding.span.line)
         text = f"{MARK}{finding.code} {finding.reason or finding.message}"
-        if text not in wanted.setdefault(line, []) and not has_comment(lines, line, finding.code):
+        if text not in wanted.setdefault(line, []) and not _has_comment(lines, line, finding.code):
             wanted[line].append(text)
     places = sorted(line for line, texts in wanted.items() for _ in texts)
     for line in sorted(wanted, reverse=True):
         code = lines[line - 1]
-        indent = code[: len(code) - len(code.lstrip())]
+        indent = code[: len(code) - len(code.lstrip())] if indented else ""
         texts = [renumbered(text, lambda at: at + bisect_right(places, at)) for text in wanted[line]]
         lines[line - 1 : line - 1] = [f"{indent}# {text}" for text in texts]
     return "\n".join(lines)
@@ -50,7 +63,7 @@ def _starts(tree: ast.Module, lines: list[str]) -> Iterator[tuple[int, int]]:
                 yield from ((line, first) for line in range(first, (node.end_lineno or first) + 1))
 
 
-def has_comment(lines: list[str], line: int, code: str) -> bool:
+def _has_comment(lines: list[str], line: int, code: str) -> bool:
     """Whether a comment of ours about that rule stands above the line."""
     above = line - 1
     while above and lines[above - 1].lstrip().startswith("#"):

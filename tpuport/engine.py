@@ -8,7 +8,7 @@ import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -167,27 +167,39 @@ def run(items: Sequence[Path | Outcome], task: Task, jobs: int = 0) -> Iterator[
 
 def settle(path: Path, task: Task, raw: bytes | None = None) -> Outcome:
     """What one file comes to; `raw` is its content where that is not to be read from the file."""
+    return _contained(path, task, lambda: _settle(path, task, raw))
+
+
+def annotated(outcome: Outcome, task: Task) -> Outcome:
+    """The outcome with comments in its new text; a file with findings and no fix is changed by them alone."""
+    if outcome.status not in (Status.CHANGED, Status.FINDINGS):
+        return outcome
+    return _contained(outcome.path, task, lambda: _annotated(outcome, task))
+
+
+def as_written(outcome: Outcome, task: Task) -> Outcome:
+    """The outcome of a file that changes, with what is left at its places in the new text."""
+
+    def placed() -> Outcome:
+        findings = kinds.handler_of(outcome.path).moved(outcome.findings, outcome.old, outcome.new)
+        return replace(outcome, findings=findings)
+
+    return _contained(outcome.path, task, placed)
+
+
+def _contained(path: Path, task: Task, work: Callable[[], Outcome]) -> Outcome:
+    """The outcome of work on one file, whatever happens there: a failure costs only that file."""
     try:
         with workers.no_collections(), _time_limit(task.time_limit), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python's remarks on the user's literals and escapes
-            return _settle(path, task, raw)
+            return _outcome(path, task, work)
     except _TookTooLong:
         return Outcome(path, Status.FAILED, f"took longer than {task.time_limit:g} s (time-limit in the settings)")
 
 
-def _settle(path: Path, task: Task, raw: bytes | None) -> Outcome:
+def _outcome(path: Path, task: Task, work: Callable[[], Outcome]) -> Outcome:
     try:
-        content = text.read_bytes(path, task.max_size) if raw is None else raw
-        source = text.decode(content, path).text
-        rules = _rules_for(path, task)
-        handler = kinds.handler_of(path)
-        everything = handler.findings(source, task.project, rules)
-        findings = tuple(finding for finding in everything if finding.ignored is None)
-        ignored = tuple(finding for finding in everything if finding.ignored is not None)
-        if not task.fix or not any(_applies(finding, task) for finding in findings):
-            status = Status.FINDINGS if findings else Status.UNCHANGED
-            return Outcome(path, status, findings=findings, ignored=ignored, digest=kinds.digest(path, content))
-        done = handler.rewrite(source, task.project, rules, unsafe=task.unsafe, line_length=task.line_length)
+        return work()
     except text.Unreadable as error:
         return error.outcome
     except kinds.Unparsed as error:
@@ -205,6 +217,20 @@ def _settle(path: Path, task: Task, raw: bytes | None) -> Outcome:
         if task.debug:
             raise
         return Outcome(path, Status.FAILED, _bug(error))
+
+
+def _settle(path: Path, task: Task, raw: bytes | None) -> Outcome:
+    content = text.read_bytes(path, task.max_size) if raw is None else raw
+    source = text.decode(content, path).text
+    rules = _rules_for(path, task)
+    handler = kinds.handler_of(path)
+    everything = handler.findings(source, task.project, rules)
+    findings = tuple(finding for finding in everything if finding.ignored is None)
+    ignored = tuple(finding for finding in everything if finding.ignored is not None)
+    if not task.fix or not any(_applies(finding, task) for finding in findings):
+        status = Status.FINDINGS if findings else Status.UNCHANGED
+        return Outcome(path, status, findings=findings, ignored=ignored, digest=kinds.digest(path, content))
+    done = handler.rewrite(source, task.project, rules, unsafe=task.unsafe, line_length=task.line_length)
     if done.text == source:
         status = Status.FINDINGS if done.remaining else Status.UNCHANGED
         return Outcome(path, status, findings=tuple(done.remaining), ignored=ignored)
@@ -217,6 +243,15 @@ def _settle(path: Path, task: Task, raw: bytes | None) -> Outcome:
         old=source,
         new=done.text,
     )
+
+
+def _annotated(outcome: Outcome, task: Task) -> Outcome:
+    changed = outcome.status is Status.CHANGED
+    old = outcome.old if changed else text.read(outcome.path, task.max_size).text
+    new = outcome.new if changed else old
+    handler = kinds.handler_of(outcome.path)
+    commented = handler.annotate(new, handler.moved(outcome.findings, old, new))
+    return outcome if commented == new else replace(outcome, status=Status.CHANGED, old=old, new=commented)
 
 
 def _applies(finding: Finding, task: Task) -> bool:

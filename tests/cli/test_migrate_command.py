@@ -1,12 +1,14 @@
 import json
 import os
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from small_core import Command, commit, git
 
-from tpuport import engine
+from tpuport import annotate, engine
+from tpuport.model import Finding
 from tpuport.source import write
 
 MIGRATED = "device = 'x'\nimport torch\nx = y.to(device)\ntorch.cuda.nope\nz = x.half()\n"
@@ -144,11 +146,58 @@ def test_nothing_to_change_is_an_empty_diff(tpuport: Command, project: Path) -> 
     assert project
 
 
-def test_a_patch_that_cannot_be_saved_is_2(tpuport: Command, project: Path) -> None:
-    done = tpuport("migrate", ".", "--patch", "gone/x.patch")
+@pytest.mark.parametrize("option", ["--patch", "--report"])
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("gone/x", "there is no directory"),
+        ("plain.py/x", "there is no directory"),
+        ("sub", "it is a directory"),
+        ("locked/x", "no write permission"),
+    ],
+)
+def test_a_file_that_cannot_be_saved_is_2_before_anything_is_written(
+    tpuport: Command, project: Path, monkeypatch: pytest.MonkeyPatch, option: str, file: str, why: str
+) -> None:
+    (project / "sub").mkdir()
+    (project / "locked").mkdir()
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked" and allowed(path, mode))
+    before = tree(project)
+    done = tpuport("migrate", ".", option, file)
     assert done.code == 2
-    assert "--patch gone/x.patch: cannot be written" in done.err
+    assert f"{option} {file}: cannot be written: {why}" in done.err
+    assert tree(project) == before
+
+
+def test_a_full_disk_under_a_report_is_said(tpuport: Command, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(write, "atomic", full)
+    done = tpuport("migrate", "plain.py", "--report", "PORT.md")
+    assert done.code == 2
+    assert "error: --report PORT.md: cannot be written: No space left on device" in done.err
     assert project
+
+
+def test_a_comment_that_fails_costs_only_its_file(
+    tpuport: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "a.py").write_text("x.cuda()\n")
+    commit(project)
+    comment = annotate.annotate
+
+    def fails_for_a(source: str, left: Iterable[Finding]) -> str:
+        assert source != "device = 'x'\nx.to(device)\n"
+        return comment(source, left)
+
+    monkeypatch.setattr(annotate, "annotate", fails_for_a)
+    done = tpuport("migrate", ".", "--annotate")
+    assert done.code == 2
+    assert "a.py: failed: a bug in tpuport" in done.out
+    assert (project / "a.py").read_text() == "x.cuda()\n"
+    assert "# TODO(tpuport): TPU201" in (project / "train.py").read_text()
 
 
 def test_a_diff_has_no_other_format(tpuport: Command, project: Path) -> None:

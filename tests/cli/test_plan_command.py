@@ -161,3 +161,9 @@ def test_an_unknown_format_names_the_valid_ones(tmp_path: Path) -> None:
     done = plan(tmp_path, ".", "--format", "html")
     assert done.returncode == 2
     assert "valid: text, markdown, json" in done.stderr
+
+
+def test_a_page_that_cannot_be_saved_is_2(project: Path) -> None:
+    done = plan(project, ".", "--output-file", "gone/PLAN.md")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--output-file gone/PLAN.md: cannot be written: there is no directory" in done.stderr

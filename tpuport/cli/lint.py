@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tpuport.cli import tree
+from tpuport.cli import saving, tree
 from tpuport.errors import ExitCode, UsageError
 from tpuport.model import Outcome, Severity, Status
 
@@ -72,6 +72,7 @@ def lint(
     from tpuport.output import formats
 
     form = formats.lint("json" if json else format_, statistics=statistics)
+    saving.check("--output-file", output_file)
     sources, given = _input(paths, stdin_filename)
     run = tree.gather(
         sources,
@@ -130,7 +131,6 @@ def _severities(run: tree.Tree) -> dict[str, tuple[Severity, Severity]]:
 
 def _write_baseline(report: "Report", file: Path | None, lowest: Severity) -> "Report":
     from tpuport import baseline, narrow
-    from tpuport.source.write import atomic
 
     if file is None:
         raise UsageError(
@@ -139,10 +139,7 @@ def _write_baseline(report: "Report", file: Path | None, lowest: Severity) -> "R
     shown, hidden = narrow.at_least(lowest, report.outcomes)
     old = baseline.read(file) if file.exists() else baseline.Baseline(file)
     codes = frozenset(rule.code for rule in report.rules)
-    try:
-        atomic(file, baseline.content(old.renewed(shown, codes)))
-    except OSError as error:
-        raise UsageError(f"--baseline {file}: cannot be written: {error.strerror or error}") from None
+    saving.save("--baseline", file, baseline.content(old.renewed(shown, codes)))
     count = sum(len(outcome.findings) for outcome in shown)
     note = f"{count} finding{'' if count == 1 else 's'} written to {file}: from now on only others are shown"
     outcomes = tuple(baseline.without(outcome, ()) for outcome in shown)
@@ -190,12 +187,8 @@ def _print(form: "LintFormat", report: "Report", output_file: Path | None) -> No
         form.render(report, sheet())
         return
     from tpuport.output import lint_concise
-    from tpuport.source.write import atomic
 
     text = io.StringIO()
     form.render(report, style.Sheet(text))
-    try:
-        atomic(output_file, text.getvalue().encode(errors="backslashreplace"))
-    except OSError as error:
-        raise UsageError(f"--output-file {output_file}: cannot be written: {error.strerror or error}") from None
+    saving.save("--output-file", output_file, text.getvalue().encode(errors="backslashreplace"))
     style.write(sheet(), [lint_concise.summary(report)])

@@ -3,15 +3,17 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tpuport.cli import tree
+from tpuport.cli import saving, tree
 from tpuport.errors import INTERRUPTED, ExitCode, TpuportError, UsageError
 from tpuport.model import Outcome, Severity, Status
+
+if TYPE_CHECKING:
+    from tpuport.engine import Task
 
 _NAMED = 10
 """Files listed in a refusal before the rest is only counted."""
@@ -51,13 +53,15 @@ def migrate(
     Exit status: 0 done, 1 work is left (only with --strict), 2 wrong usage or a file that could not be read, parsed or
     written.
     """
+    from tpuport import engine
     from tpuport.cli.streams import sheet
-    from tpuport.engine import Report
     from tpuport.output import formats
 
     render = formats.migrate("json" if json else format_)
     if diff and (json or format_ != "text"):
         raise UsageError("--diff prints a diff, which --format cannot change", hint="save it with --patch FILE instead")
+    saving.check("--patch", patch)
+    saving.check("--report", report_file)
     run = tree.gather(
         paths,
         select=select,
@@ -72,7 +76,7 @@ def migrate(
     )
     outcomes = list(run.settled(jobs))
     if annotate:
-        outcomes = [_annotated(outcome, run.task.max_size) for outcome in outcomes]
+        outcomes = [engine.annotated(outcome, run.task) for outcome in outcomes]
     notes = list(run.notes(outcomes))
     preview = diff or patch is not None
     if preview:
@@ -81,43 +85,26 @@ def migrate(
         if base != Path.cwd() and content:
             notes.append(f"the diff is to be applied in {base}")
         if patch is not None:
-            _save("--patch", patch, content)
-            notes.append(
-                f"nothing was changed; the diff is in {patch}" if content else f"nothing to rewrite: {patch} is empty"
-            )
+            saving.save("--patch", patch, content)
+            said = f"nothing was changed; the diff is in {patch}"
+            notes.append(said if content else f"nothing to rewrite: {patch} is empty")
         if diff:
             sys.stdout.flush()
             sys.stdout.buffer.write(content)
             sys.stdout.buffer.flush()
     else:
         notes += _way_back(outcomes, allow_dirty)
-        outcomes = _write(outcomes, run.root, run.task.max_size)
-    report = Report(tuple(outcomes), tuple(notes), written=not preview)
+        outcomes = _write(outcomes, run.task)
+    report = engine.Report(tuple(outcomes), tuple(notes), written=not preview)
     if report_file is not None:
         from tpuport.output.migrate_markdown import render as account
 
-        _save("--report", report_file, account(report, run.task.rules).encode())
+        saving.save("--report", report_file, account(report, run.task.rules).encode())
     render(report, sheet(stderr=diff))
     if report.of(Status.FAILED):
         raise typer.Exit(ExitCode.ERROR)
     if strict and any(finding.severity is not Severity.INFO for _, finding in report.findings):
         raise typer.Exit(ExitCode.FINDINGS)
-
-
-def _annotated(outcome: Outcome, max_size: int) -> Outcome:
-    """The outcome with comments in its new text; a file with findings and no fix is changed by them alone."""
-    from tpuport import kinds
-    from tpuport.source import positions, text
-
-    if outcome.status not in (Status.CHANGED, Status.FINDINGS):
-        return outcome
-    try:
-        old = outcome.old if outcome.status is Status.CHANGED else text.read(outcome.path, max_size).text
-    except text.Unreadable as error:
-        return error.outcome
-    new = outcome.new if outcome.status is Status.CHANGED else old
-    commented = kinds.handler_of(outcome.path).annotate(new, positions.moved(outcome.findings, old, new))
-    return outcome if commented == new else replace(outcome, status=Status.CHANGED, old=old, new=commented)
 
 
 def _way_back(outcomes: Sequence[Outcome], allow_dirty: bool) -> list[str]:
@@ -148,31 +135,37 @@ def _some(files: Sequence[Path]) -> str:
     return str(files[0]) if len(files) == 1 else f"{len(files)} files"
 
 
-def _write(outcomes: Sequence[Outcome], root: Path, max_size: int) -> list[Outcome]:
+def _write(outcomes: Sequence[Outcome], task: "Task") -> list[Outcome]:
     """Write each changed file; one that can't be written becomes a failed outcome and does not stop the others."""
-    from tpuport.source import positions, write
-
     done: list[Outcome] = []
     try:
         for outcome in outcomes:
             if outcome.status is Status.CHANGED:
-                try:
-                    write.replace(outcome.path, outcome.old, outcome.new, root, max_size)
-                except write.Refused as error:
-                    outcome = Outcome(outcome.path, Status.FAILED, str(error), findings=outcome.findings)
-                else:
-                    findings = positions.moved(outcome.findings, outcome.old, outcome.new)
-                    outcome = replace(outcome, findings=findings)
+                outcome = _written(outcome, task)
             done.append(outcome)
     except KeyboardInterrupt:
         total = sum(outcome.status is Status.CHANGED for outcome in outcomes)
         written = sum(outcome.status is Status.CHANGED for outcome in done)
-        written += any(_reads_as_new(outcome, max_size) for outcome in outcomes[len(done) : len(done) + 1])
+        written += any(_reads_as_new(outcome, task.max_size) for outcome in outcomes[len(done) : len(done) + 1])
         print(
             f"interrupted: {written} of {total} files written, each whole; the others are as they were", file=sys.stderr
         )
         raise typer.Exit(INTERRUPTED) from None
     return done
+
+
+def _written(outcome: Outcome, task: "Task") -> Outcome:
+    """Write a changed file, and say where in it what is left stands now."""
+    from tpuport import engine
+    from tpuport.source import write
+
+    written = engine.as_written(outcome, task)
+    if written.status is Status.CHANGED:
+        try:
+            write.replace(outcome.path, outcome.old, outcome.new, task.root, task.max_size)
+        except write.Refused as error:
+            return Outcome(outcome.path, Status.FAILED, str(error), findings=outcome.findings)
+    return written
 
 
 def _reads_as_new(outcome: Outcome, max_size: int) -> bool:
@@ -206,12 +199,3 @@ def _diffs(outcomes: Sequence[Outcome], base: Path, max_size: int) -> Iterator[b
                 raise TpuportError(f"{error}, though it could be a moment ago") from None
             name = Path(os.path.realpath(outcome.path)).relative_to(base).as_posix()
             yield unified(name, source.encode(outcome.old), source.encode(outcome.new))
-
-
-def _save(option: str, file: Path, content: bytes) -> None:
-    from tpuport.source.write import atomic
-
-    try:
-        atomic(file, content)
-    except OSError as error:
-        raise UsageError(f"{option} {file}: cannot be written: {error.strerror or error}") from None

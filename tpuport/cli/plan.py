@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tpuport.cli import tree
-from tpuport.errors import ExitCode, UsageError
+from tpuport.cli import saving, tree
+from tpuport.errors import ExitCode
 from tpuport.model import Outcome, Status
 
 PlanFormat = Annotated[str, typer.Option("--format", help="Output format: text, markdown or json.")]
@@ -37,6 +37,7 @@ def plan(
     from tpuport.source import torch_floor
 
     render = formats.plan("json" if json else format_)
+    saving.check("--output-file", output_file)
     run = tree.gather(
         paths,
         select=None,
@@ -63,7 +64,7 @@ def plan(
     else:
         page = io.StringIO()
         render(made, style.Sheet(page))
-        _save(output_file, page.getvalue())
+        saving.save("--output-file", output_file, page.getvalue().encode())
     if report.of(Status.FAILED):
         raise typer.Exit(ExitCode.ERROR)
 
@@ -74,12 +75,3 @@ def _is_dirty(outcomes: Sequence[Outcome]) -> bool:
 
     standing = git.standing([outcome.path for outcome in outcomes if outcome.status is Status.CHANGED])
     return bool(standing.modified or standing.untracked)
-
-
-def _save(file: Path, page: str) -> None:
-    from tpuport.source.write import atomic
-
-    try:
-        atomic(file, page.encode())
-    except OSError as error:
-        raise UsageError(f"--output-file {file}: cannot be written: {error.strerror or error}") from None

@@ -67,7 +67,7 @@ class Handler(Protocol):
     """What the run asks of the module of a kind. The texts have `\\n` at every line's end; see `tpuport.source.text`.
 
     Findings carry spans in the text as given, and come in the order of the text; those that a comment ignores are among
-    them, marked. All three of the latter may raise SyntaxError for a text that does not parse, and Unparsed.
+    them, marked. All but `look` may raise SyntaxError for a text that does not parse, and Unparsed.
     """
 
     def look(self, path: Path, raw: bytes, selection: bool = True) -> Look | None:
@@ -86,6 +86,9 @@ class Handler(Protocol):
 
     def annotate(self, source: str, findings: Iterable[Finding]) -> str:
         """The text with a comment at each of `findings` that needs a person, where the kind has comments."""
+
+    def moved(self, findings: Sequence[Finding], old: str, new: str) -> tuple[Finding, ...]:
+        """`findings` of the text `old` at the places that they have in `new`, as have those that their texts name."""
 
 
 def of(path: str | os.PathLike[str]) -> str:

@@ -140,6 +140,37 @@ class _Notebook:
         text = kinds.handler(kinds.PYTHON).annotate(views.module.text, in_module)
         return views.notebook.with_lines(ipython.split(text, views.module.left_out))
 
+    def moved(self, findings: Sequence[Finding], old: str, new: str) -> tuple[Finding, ...]:
+        """`findings` at their places in the new text: in the cells of the same numbers."""
+        if not findings:
+            return ()
+        changed = Views.of(new).notebook
+        after = {cell.number: cell for cell in changed.cells}
+        blocks = {
+            cell.number: SequenceMatcher(None, cell.texts, after[cell.number].texts, autojunk=False).get_opcodes()
+            for cell in Views.of(old).notebook.cells
+        }
+
+        def line(cell: int, number: int) -> int:
+            for _, start, stop, new_start, new_stop in blocks.get(cell, ()):
+                if start < number <= stop:
+                    return min(number - start + new_start, max(new_stop, 1))
+            return number
+
+        def renamed(text: str) -> str:
+            return _NAMED_IN_CELL.sub(lambda found: f"cell {found[1]}, line {line(int(found[1]), int(found[2]))}", text)
+
+        def one(finding: Finding) -> Finding:
+            if finding.cell is None:
+                return finding
+            number, span = finding.cell
+            span = span._replace(line=line(number, span.line), end_line=line(number, span.end_line))
+            place = changed.in_file(after[number], span)
+            message, reason = renamed(finding.message), renamed(finding.reason)
+            return replace(finding, span=place, cell=CellPlace(number, span), message=message, reason=reason)
+
+        return tuple(map(one, findings))
+
 
 HANDLER = _Notebook()
 
@@ -188,33 +219,3 @@ def _with_torch_in_place(old: str, new: str) -> str:
             first = next((index for index, line in enumerate(rest) if _FROM_TORCH.match(line)), None)
             return new if first is None else "\n".join([*rest[:first], "import torch", *rest[first:]])
     return new
-
-
-def moved(findings: Sequence[Finding], old: str, new: str) -> tuple[Finding, ...]:
-    """`findings` of a notebook with the places that they have in its new text, as have those that their texts name."""
-    before, after = Views.of(old).notebook, {cell.number: cell for cell in Views.of(new).notebook.cells}
-    changed = Notebook(new)
-    blocks = {
-        cell.number: SequenceMatcher(None, cell.texts, after[cell.number].texts, autojunk=False).get_opcodes()
-        for cell in before.cells
-    }
-
-    def line(cell: int, number: int) -> int:
-        for _, start, stop, new_start, new_stop in blocks.get(cell, ()):
-            if start < number <= stop:
-                return min(number - start + new_start, max(new_stop, 1))
-        return number
-
-    def renamed(text: str) -> str:
-        return _NAMED_IN_CELL.sub(lambda found: f"cell {found[1]}, line {line(int(found[1]), int(found[2]))}", text)
-
-    def one(finding: Finding) -> Finding:
-        if finding.cell is None:
-            return finding
-        number, span = finding.cell
-        span = span._replace(line=line(number, span.line), end_line=line(number, span.end_line))
-        place = changed.in_file(after[number], span)
-        message, reason = renamed(finding.message), renamed(finding.reason)
-        return replace(finding, span=place, cell=CellPlace(number, span), message=message, reason=reason)
-
-    return tuple(map(one, findings))

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tpuport import catalog, suppress
-from tpuport.annotate import MARK, has_comment
+from tpuport.annotate import commented, needs_a_person
 from tpuport.checks import check_of
 from tpuport.errors import TpuportError
 from tpuport.fixes import Rewritten, applicable, whole_chains
 from tpuport.kinds import Look, Unparsed
 from tpuport.kinds.document import Document, Text
-from tpuport.model import Facts, Finding, Project, ReplaceText, Rule, Severity
+from tpuport.model import Facts, Finding, Project, ReplaceText, Rule
+from tpuport.source import positions
 
 ROUNDS = 4
 """How often the rewritten text is matched again."""
@@ -89,22 +90,20 @@ class Plain:
 
     def annotate(self, source: str, findings: Iterable[Finding]) -> str:
         """The text with a comment above each statement that needs a person; as it is, where there are no comments."""
-        left = [finding for finding in findings if finding.severity is not Severity.INFO and not finding.fixable]
+        left = [finding for finding in findings if needs_a_person(finding)]
         if not left or not self.comments:
             return source
-        lines = source.split("\n")
-        wanted: dict[int, list[str]] = {}
         pieces = [*self.read(source).blocks, *statements(source)]
-        for finding in left:
-            at = finding.span.line  # of no statement where a comment is meant, as job schedulers read them
-            line = min((first for first, last in pieces if first <= at <= last), default=at)
-            comment = f"# {MARK}{finding.code} {finding.reason or finding.message}"
-            if comment not in wanted.setdefault(line, []) and not has_comment(lines, line, finding.code):
-                wanted[line].append(comment)
-        for line in sorted(wanted, reverse=True):
-            indent = lines[line - 1][: len(lines[line - 1]) - len(lines[line - 1].lstrip())] if self.indented else ""
-            lines[line - 1 : line - 1] = [indent + comment for comment in wanted[line]]
-        return "\n".join(lines)
+
+        def above(line: int) -> int:
+            # A line that job schedulers read is a comment, and in no statement.
+            return min((first for first, last in pieces if first <= line <= last), default=line)
+
+        return commented(source, left, above, indented=self.indented)
+
+    def moved(self, findings: Sequence[Finding], old: str, new: str) -> tuple[Finding, ...]:
+        """`findings` at their places in the new text."""
+        return positions.moved(findings, old, new)
 
 
 def _edited(text: str, fixing: Sequence[Finding]) -> str:

@@ -195,5 +195,11 @@ class _Python:
 
         return annotate(source, findings)
 
+    def moved(self, findings: Sequence[Finding], old: str, new: str) -> tuple[Finding, ...]:
+        """`findings` at their places in the new text."""
+        from tpuport.source import positions
+
+        return positions.moved(findings, old, new)
+
 
 HANDLER = _Python()

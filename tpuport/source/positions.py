@@ -16,18 +16,9 @@ def renumbered(text: str, line: Callable[[int], int]) -> str:
 
 
 def moved(findings: Sequence[Finding], old: str, new: str) -> tuple[Finding, ...]:
-    """`findings` of one file with their places in its new text; see `_moved`, and for notebooks `tpuport.kinds`."""
-    if any(finding.cell for finding in findings):
-        from tpuport.kinds import notebook  # which needs this module
-
-        return notebook.moved(findings, old, new)
-    return _moved(findings, old, new)
-
-
-def _moved(findings: Sequence[Finding], old: str, new: str) -> tuple[Finding, ...]:
     """`findings` of `old` with the lines that they have in `new`, as have those that their texts name.
 
-    Columns hold only on lines that did not change.
+    Columns hold only on lines that did not change. Those of a notebook are moved by `tpuport.kinds.notebook`.
     """
     blocks = SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False).get_opcodes()
 
