@@ -1,4 +1,4 @@
-"""Libraries that exist for CUDA alone, with what stands in for each on a TPU."""
+"""Libraries that exist for CUDA alone, with what stands in for each on a TPU, and others that know no TPU of torch."""
 
 STAND_INS = {
     "triton": "a stock PyTorch op under torch.compile, or a Pallas kernel",
@@ -27,7 +27,16 @@ STAND_INS = {
 }
 """Importable name → what to use in its place."""
 
+_OWN_KERNELS = {"ctranslate2", "onnxruntime", "faiss", "cudf", "isaacgym", "numba", "warp", "jax", "tensorflow"}
+"""Libraries that take a device by name and run elsewhere too, with kernels of their own: none for a TPU under torch."""
+
 
 def library_of(name: str) -> str:
     """The library that a qualified name belongs to; empty when it is none of these."""
     return next((key for key in STAND_INS if name == key or name.startswith(key + ".")), "")
+
+
+def with_own_kernels(name: str) -> str:
+    """The library, of any of these, that a qualified name belongs to; empty for torch and all that builds on it."""
+    root = name.partition(".")[0]
+    return root if root in _OWN_KERNELS else library_of(name)

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tpuport.analysis.module import Module
+from tpuport.checks.choices import arms, is_chosen_by_device, keeping
 from tpuport.draft import Context, Draft, Role
-from tpuport.model import Replace, Rule, Severity
+from tpuport.model import Rule, Severity
 
 COMPILE = "torch.compile"
 INDUCTOR_MODES = {"reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"}
-INDUCTOR_DEVICES = '("cuda", "cpu")'
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +37,15 @@ def options(module: Module, name: str) -> Iterator[Option]:
 
 def literals(value: ast.expr) -> set[object]:
     """The literals that the value may be: itself, or the arms of a choice."""
-    match value:
-        case ast.Constant(value=literal):
-            return {literal}
-        case ast.IfExp(body=body, orelse=orelse):
-            return literals(body) | literals(orelse)
-        case ast.BoolOp(values=values):
-            return set().union(*map(literals, values))
-    return set()
-
-
-def is_chosen_by_device(context: Context, value: ast.expr) -> bool:
-    """Whether a test of the device chooses the value already."""
-    if not isinstance(value, ast.IfExp):
-        return False
-    test = value.test
-    listed = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.In | ast.NotIn)
-    return context.guards.tests_availability(test) or listed
+    return {arm.value for arm in arms(value)}
 
 
 def for_inductor(context: Context, rule: Rule, option: Option, otherwise: str) -> Draft:
     """The option where Inductor compiles, and `otherwise` where it does not."""
     value = option.value
-    if is_chosen_by_device(context, value):
-        assert isinstance(value, ast.IfExp)
+    if isinstance(value, ast.IfExp) and is_chosen_by_device(context, value):
         return Draft(rule, value.body, Role.CUDA_ONLY, severity=Severity.INFO)
-    span = context.module.span(value)
-    edit = Replace(span, f"{{0}} if {{device.type}} in {INDUCTOR_DEVICES} else {otherwise}", (span,))
-    return Draft(rule, option.call, Role.MOVES, (edit,))
+    return Draft(rule, option.call, Role.MOVES, (keeping(context, value, otherwise),))
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:

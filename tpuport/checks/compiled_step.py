@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from tpuport.analysis.calls import argument, is_unpacked
 from tpuport.analysis.module import Module
-from tpuport.checks.compile_mode import COMPILE, INDUCTOR_DEVICES
+from tpuport.checks.choices import OTHERS
+from tpuport.checks.compile_mode import COMPILE
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Rule, SetArgument
 
@@ -24,7 +25,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         if is_unpacked(call):
             yield Draft(rule, call, Role.BLOCKS, reason="its arguments are unpacked from a variable")
         else:
-            edit = SetArgument(module.span(call), "capturable", f"{{device.type}} not in {INDUCTOR_DEVICES}")
+            edit = SetArgument(module.span(call), "capturable", OTHERS)
             yield Draft(rule, call, Role.MOVES, (edit,))
 
 

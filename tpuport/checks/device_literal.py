@@ -5,27 +5,12 @@ from collections.abc import Iterator
 
 from tpuport.analysis.devices import CudaDevice, Index, Place, cuda_devices, outer, place, zero_is_current
 from tpuport.analysis.guards import ACCELERATOR_AVAILABLE, compares_with_cuda
+from tpuport.analysis.libraries import with_own_kernels
 from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.receivers import receiver
 from tpuport.checks.device_comparison import is_mode, keeps_cuda_and_cpu, type_of_device
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Replace, Rule, Severity
-
-FOREIGN_LIBRARIES = {
-    "ctranslate2",
-    "onnxruntime",
-    "faiss",
-    "cupy",
-    "cudf",
-    "bitsandbytes",
-    "tensorrt",
-    "isaacgym",
-    "numba",
-    "warp",
-    "jax",
-    "tensorflow",
-}
-"""Libraries that take a device by name and have kernels of their own, none for a TPU under torch."""
 
 SETTLED_ARGUMENTS = {
     "device_type": "torch.random.fork_rng",
@@ -86,8 +71,7 @@ def _foreign_library(module: Module, node: ast.expr) -> str:
     """The library of its own kernels that a device is named to; empty for torch and all that builds on it."""
     parent = module.parents[outer(module, node)]
     call = module.parents[parent] if isinstance(parent, ast.keyword) else parent
-    root = module.callee(call).partition(".")[0] if isinstance(call, ast.Call) else ""
-    return root if root in FOREIGN_LIBRARIES else ""
+    return with_own_kernels(module.callee(call)) if isinstance(call, ast.Call) else ""
 
 
 def _settled_elsewhere(context: Context, node: ast.expr) -> bool:

@@ -14,7 +14,7 @@ METHODS = ("xla://", "pjrt://", "env://")
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every process group that is made over XLA."""
     module = context.module
-    for call in module.of_type(ast.Call) if "xla" in module.source or "pjrt" in module.source else ():
+    for call in module.of_type(ast.Call):
         backend, method = argument(call, 0, "backend"), argument(call, None, "init_method")
         if module.callee(call) == GROUP and (is_constant(backend, "xla") or is_constant(method, *METHODS[:2])):
             yield _draft(context, rule, call, backend, method)

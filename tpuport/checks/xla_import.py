@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.module import Module, dotted
-from tpuport.analysis.xla import ROOT, is_xla
+from tpuport.analysis.xla import is_xla
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import RemoveStatement, Rule
 
@@ -21,8 +21,6 @@ IMPORTERS = {
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every import, and for imports by name."""
     module = context.module
-    if ROOT not in module.source:
-        return
     imports: list[ast.Import | ast.ImportFrom] = [*module.of_type(ast.Import), *module.of_type(ast.ImportFrom)]
     for node in imports:
         names = _imported(node)

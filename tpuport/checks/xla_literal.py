@@ -16,7 +16,7 @@ XLA = re.compile(r"xla(:\d+)?$")
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every such text that is a device, or may be one in a file that uses PyTorch/XLA."""
     module = context.module
-    if "xla" not in module.source or "torch" not in module.source:
+    if "torch" not in module.source:
         return
     for node in module.of_type(ast.Constant):
         if type(node.value) is str and XLA.match(node.value) and not _is_settled(context, node):
