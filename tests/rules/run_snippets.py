@@ -1,8 +1,9 @@
 """Run snippets of code on one kind of device and write down what each printed or raised.
 
-`python -m tests.rules.run_snippets DEVICE JOBS RESULTS`, with DEVICE `cpu` or `emulated-tpu`. JOBS is a JSON object
-from a name to code; RESULTS gets one JSON line a snippet, `{name: {"printed": ...}}` or `{name: {"error": ...}}`. A
-snippet that takes the process with it leaves the line that was written when it began.
+`python -m tests.rules.run_snippets DEVICE JOBS RESULTS`, with DEVICE `cpu`, `emulated-tpu` or `cuda-stand-in`. JOBS is
+a JSON object from a name to code; RESULTS gets one JSON line a snippet, `{name: {"printed": ...}}` or
+`{name: {"error": ...}}`, and on the stand-in for CUDA `"effects"`, what was asked of its devices. A snippet that takes
+the process with it leaves the line that was written when it began.
 """
 
 import contextlib
@@ -16,7 +17,11 @@ import types
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+from tests import cuda_stand_in
+from tests.cuda_stand_in.effects import effects
 
 
 def one_rank() -> None:
@@ -38,9 +43,9 @@ class Bench:
         self.environment = dict(os.environ)
 
     def call(self, build: Callable[[Any], Any]) -> str:
-        """Build a compiled model and, where an accelerator compiles it, call it."""
+        """Build a compiled model and, where a TPU compiles it, call it."""
         compiled = build(self.torch.nn.Linear(2, 2).to(self.here))
-        if self.here.type != "cpu":
+        if self.here.type == "tpu":
             compiled(self.torch.ones(1, 2, device=self.here))
         return "built"
 
@@ -75,26 +80,31 @@ class Bench:
         os.environ.clear()
         os.environ.update(self.environment)
         self.torch.set_default_device(None)
-        self.torch.__future__.set_swap_module_params_on_conversion(False)
+        self.torch.set_default_dtype(self.torch.float32)
+        self.torch.__future__.set_swap_module_params_on_conversion(self.here.type == "cuda")
+        if self.here.type == "cuda":
+            self.torch.cuda.set_device(0)
         if self.torch.distributed.is_initialized():
             self.torch.distributed.destroy_process_group()
 
 
-def run(bench: Bench, code: str) -> dict[str, str]:
-    """What `code` printed, or the error that ended it."""
+def run(bench: Bench, code: str) -> dict[str, Any]:
+    """What `code` printed and asked of its devices, or the error that ended it."""
     module = types.ModuleType("snippet")
     module.__dict__.update(bench.names())
     printed = io.StringIO()
+    effects.clear()
     random.seed(0)
     bench.torch.manual_seed(0)
     try:
         with contextlib.redirect_stdout(printed):
             exec(compile(code, "snippet", "exec"), module.__dict__)
+        asked = [" ".join(map(str, effect)) for effect in effects]
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a snippet raises is its result
         return {"error": f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"}
     finally:
         bench.restore()
-    return {"printed": printed.getvalue()}
+    return {"printed": printed.getvalue(), "effects": asked}
 
 
 def main(device: str, jobs: Path, results: Path) -> None:
@@ -103,6 +113,9 @@ def main(device: str, jobs: Path, results: Path) -> None:
         from tpuport.profile import emulator
 
         table = emulator.load()
+    elif device == "cuda-stand-in":
+        with TemporaryDirectory() as folder:
+            cuda_stand_in.load(cuda_stand_in.build(Path(folder)))
     import torch
 
     if device == "emulated-tpu":

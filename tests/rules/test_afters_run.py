@@ -1,7 +1,8 @@
-"""Migrated code runs: every rule's "after" and every rewritten row of the API table, on CPU and on the emulated TPU.
+"""Migrated code runs: every rule's "after" and every rewritten row of the API table, on CPU, CUDA and a TPU.
 
-One process a kind of device runs them all. Where the code before runs on CPU, the code after prints the same there; on
-the TPU the code after prints what it printed on CPU. What can not be shown so is skipped, with the reason.
+CUDA is a stand-in (`tests.cuda_stand_in`), the TPU is emulated; one process a kind of device runs them all. Where the
+code before runs on CPU, the code after prints the same there; on CUDA it prints the same and asks the same of the
+devices; on the TPU it prints what it printed on CPU. What can not be shown so is skipped, with the reason.
 """
 
 import json
@@ -9,11 +10,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -24,9 +26,9 @@ from tpuport.analysis.module import Module
 from tpuport.model import Example
 
 ROOT = Path(__file__).parents[2]
-CPU, EMULATED = "cpu", "emulated-tpu"
+CPU, CUDA, EMULATED = "cpu", "cuda-stand-in", "emulated-tpu"
 SECONDS = 150
-NEEDED = {CPU: ("torch",), EMULATED: ("torch", "torch_tpu", "lammps_jax_pjrt_cpu")}
+NEEDED = {CPU: ("torch",), CUDA: ("torch",), EMULATED: ("torch", "torch_tpu", "lammps_jax_pjrt_cpu")}
 
 FRAMEWORKS = ("accelerate", "transformers", "tokenizers", "lightning")
 """Libraries around PyTorch that examples import; the `dev` extra has them."""
@@ -58,10 +60,11 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a snippet printed, or the error that ended it."""
+    """What a snippet printed and asked of CUDA's devices, or the error that ended it."""
 
     printed: str = ""
     error: str = ""
+    effects: Sequence[str] = ()
 
 
 def is_python(example: Example) -> bool:
@@ -127,6 +130,8 @@ SNIPPETS = [*of_rules(), *(of_row(row) for row in ROWS if row.expect == "rewrite
 
 
 def missing(device: str) -> str:
+    if device == CUDA and not which("c++"):
+        return "a C++ compiler"
     return next((name for name in NEEDED[device] if find_spec(name) is None), "")
 
 
@@ -135,8 +140,9 @@ def endings(device: str) -> dict[str, Ending]:
     """How every snippet ends on that device, before and after migration."""
     run = [snippet for snippet in SNIPPETS if snippet.name not in NOT_RUN and not snippet.lacks]
     jobs = {f"after {s.name}": s.after for s in run}
-    if device == CPU:
+    if device != EMULATED:
         jobs |= {f"before {s.name}": s.before for s in run}
+    if device == CPU:
         jobs |= {f"after {name}": code for name, code in QUESTIONS.items()}
     with TemporaryDirectory() as folder:
         given, results = Path(folder, "jobs.json"), Path(folder, "results.jsonl")
@@ -177,6 +183,15 @@ def test_runs_on_the_cpu_as_before(snippet: Snippet) -> None:
         pytest.skip(f"needs an accelerator, before ({before.error}) and after ({after.error})")
     assert not after.error
     assert before.error or after.printed == before.printed
+
+
+@snippets
+def test_does_on_cuda_what_it_did(snippet: Snippet) -> None:
+    before, after = ending(CUDA, snippet.name, "before"), ending(CUDA, snippet.name)
+    if before.error and after.error:
+        pytest.skip(f"the stand-in for CUDA lacks something, before ({before.error}) and after ({after.error})")
+    assert not after.error
+    assert before.error or after == before
 
 
 @snippets
