@@ -8,19 +8,23 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
 
-FIXTURE = Path(__file__).parents[1] / "fixtures" / "tiny_trainer"
+ROOT = Path(__file__).parents[1]
+FIXTURE = ROOT / "fixtures" / "tiny_trainer"
+ONE_DEVICE = {"CUDA_VISIBLE_DEVICES": "0", "PYTHONPATH": str(ROOT)}
 LOSS = re.compile(r"^step \d+ loss (\S+)$", re.MULTILINE)
 
 
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         "TPUPORT_CACHE_DIR": str(folder.parent / "cache"),
+        **variables,
     }
     return subprocess.run(
         [sys.executable, *command],
@@ -71,6 +75,16 @@ def test_second_migration_changes_nothing(port: Port) -> None:
 def test_trains_on_the_cpu_with_the_losses_of_before(port: Port, arguments: list[str]) -> None:
     assert len(port.before) == 24
     assert LOSS.findall(run(port.folder, "train.py", *arguments).stdout) == port.before
+
+
+@pytest.mark.skipif(which("c++") is None, reason="the stand-in for CUDA needs a C++ compiler")
+def test_trains_on_cuda_with_the_losses_of_before(port: Port, tmp_path: Path) -> None:
+    """Digit for digit, on the stand-in for CUDA: AMP stays float16 there, and its scaler on."""
+    shutil.copytree(FIXTURE, tmp_path / "before")
+    on_cuda = ("-m", "tests.cuda_stand_in", "train.py", "--amp")
+    before, after = (run(folder, *on_cuda, **ONE_DEVICE) for folder in (tmp_path / "before", port.folder))
+    assert len(LOSS.findall(before.stdout)) == 24, before.stderr
+    assert LOSS.findall(after.stdout) == LOSS.findall(before.stdout), after.stderr
 
 
 def test_what_needed_cuda_before_runs_on_the_cpu(port: Port) -> None:

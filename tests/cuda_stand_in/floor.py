@@ -1,6 +1,7 @@
 """The functions in C that torch.cuda and torch.accelerator stand on."""
 
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -13,7 +14,12 @@ from torch.testing._internal.distributed import fake_pg
 from tests.cuda_stand_in.effects import doing, told
 
 C: Any = torch._C
-DEVICES, GIB = 2, 2**30
+GIB = 2**30
+
+
+def devices() -> int:
+    """How many there are: two, or as many as CUDA_VISIBLE_DEVICES names."""
+    return len(os.environ.get("CUDA_VISIBLE_DEVICES", "0,1").split(","))
 
 
 class Properties:
@@ -156,7 +162,7 @@ def install() -> None:
         "_cuda_getCurrentStream": ids,
         "_cuda_getDefaultStream": lambda index: (0, index, int(C._autograd.DeviceType.CUDA)),
         "_cuda_getDevice": get,
-        "_cuda_getDeviceCount": lambda: DEVICES,
+        "_cuda_getDeviceCount": devices,
         "_cuda_get_sync_debug_mode": lambda: 0,
         "_cuda_init": lambda: None,
         "_cuda_ipc_collect": doing("collect"),
@@ -188,7 +194,7 @@ def install() -> None:
     cuda.Stream, cuda.Event, cuda.ExternalStream = streams.Stream, streams.Event, streams.ExternalStream
     cuda._cudart = Runtime
     cuda._exchange_device = cuda._maybe_exchange_device = exchange_device
-    cuda._device_count_nvml = C._cuda_getDeviceCount
+    cuda._device_count_nvml = devices
     cuda._check_capability = cuda._check_cubins = lambda: None
     cuda.get_device_properties = lambda *_: Properties()
     cuda.default_generators = tuple(torch.Generator(f"cuda:{index}") for index in range(cuda.device_count()))

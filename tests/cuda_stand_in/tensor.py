@@ -12,6 +12,9 @@ from tests.cuda_stand_in.effects import told
 aten: Any = torch.ops.aten
 INDEXED = {"aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"}
 """Operations whose indices may be on the CPU."""
+HALF_TO_FLOAT = (aten._softmax.default, aten._log_softmax.default)
+FLOAT_TO_HALF = (aten._softmax_backward_data.default, aten._log_softmax_backward_data.default)
+"""Operations that CUDA does together with a conversion, and the CPU does not."""
 CPU = torch.device("cpu")
 pinned = WeakIdKeyDictionary()
 
@@ -95,6 +98,10 @@ def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if isinstance(args[0], CudaTensor):
             raise RuntimeError("only dense CPU tensors can be pinned")
         result = args[0].clone()
+    elif func in HALF_TO_FLOAT and plain[2]:
+        result = func(plain[0].float(), plain[1], False)
+    elif func in FLOAT_TO_HALF:
+        result = func(*plain[:3], plain[0].dtype).to(plain[3])
     else:
         result = func(*plain, **{name: value for name, value in named.items() if name != "pin_memory"})
     if func is aten._pin_memory.default or kwargs.get("pin_memory"):
