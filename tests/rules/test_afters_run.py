@@ -10,8 +10,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -64,7 +64,7 @@ class Ending:
 
     printed: str = ""
     error: str = ""
-    effects: Sequence[str] = ()
+    effects: list[str] = field(default_factory=list)
 
 
 def is_python(example: Example) -> bool:
