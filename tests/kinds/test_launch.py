@@ -125,6 +125,39 @@ text = \"\"\"
 device = "cuda"
 \"\"\"
 """
+HELD = """\
+LAUNCHER="accelerate launch \\
+  --mixed_precision fp16 --num_processes 8"
+export CMD='torchrun --nproc_per_node gpu train.py'
+MSG="please run torchrun train.py"
+RUN=torchrun
+ARGS=(python -m torch.distributed.launch
+  --nproc_per_node=gpu train.py)
+srun bash -c "A=0 torchrun $X train.py"
+eval "deepspeed train.py"
+echo "nvidia-smi; torchrun train.py"
+grep -c "torchrun" log.txt
+python -c "import torch; nvidia-smi"
+"""
+QLORA = """\
+base_model: torch_model
+attn_implementation: kernels-community/flash-attn3
+load_in_4bit: true
+load_in_8bit: false
+optimizer: paged_adamw_8bit
+deepspeed: configs/zero2.json
+plugin: {liger_rope: true}
+tf32: true
+optim: adamw_torch
+optimizer_name: adamw
+"""
+TWO_CONTAINERS = """\
+containers:
+  - name: a
+    command: [torchrun, a.py]
+  - name: b
+    command: [torchrun, b.py]
+"""
 IMAGE = """\
 # syntax=docker/dockerfile:1
 ARG BASE=nvcr.io/nvidia/pytorch:24.01-py3
@@ -179,6 +212,19 @@ CMD ["python", "-m", "torch.distributed.run", "--nproc_per_node=8", "train.py"]
         ("x.yaml", "image: assets/gpu.png\nitems:\n  - image: logo-cuda.svg\n", []),
         ("x.yaml", "precision: 16\ntable: prices\n", []),
         ("x.sh", "export CUDA_VISIBLE_DEVICES=\nFOO=1 bar\n", []),
+        ("x.sh", "#SBATCH --gpus-per-node=0\nsrun --gpus=0 a\nA=1 srun -G 4 a\n", ["TP556:3"]),
+        ("x.sh", "#SBATCH --partition=gpu\n#SBATCH -C a100\n#SBATCH -p cpu\n", ["TP556:1", "TP556:2"]),
+        ("x.sh", "srun -n 1 docker run --gpus all image\n", ["TP551:1"]),
+        (
+            "x.sh",
+            HELD,
+            ["TP554:1", "TP562:2", "TP554:3", "TP555:3", "TP554:5", "TP554:6", "TP555:7", "TP554:8", "TP554:9"],
+        ),
+        ("Makefile", "RUN ?= torchrun --nproc_per_node=8\nWHO = torch's team\n", ["TP554:1"]),
+        ("x.yaml", QLORA, ["TP564:2", "TP564:3", "TP564:5", "TP564:6", "TP564:7", "TP564:8"]),
+        ("ds.json", '{"zero_optimization": {"stage": 2}, "torch": 1}', ["TP564:1"]),
+        ("x.yaml", "distributed_type: FSDP\ntorch: 2\n", ["TP564:1"]),
+        ("x.yaml", TWO_CONTAINERS, ["TP554:3", "TP554:5"]),
     ],
 )
 def test_findings_are_these(name: str, text: str, expected: list[str]) -> None:

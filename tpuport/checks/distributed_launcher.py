@@ -8,6 +8,9 @@ from tpuport.kinds.document import Command, Document, Word, found
 from tpuport.model import Finding, Rule
 
 _MODULES = ("torch.distributed.launch", "torch.distributed.run", "torch.distributed.elastic.multiprocessing")
+_ONLY_NAME = ("which", "command", "type", "hash", "echo", "printf", "grep", "pgrep", "pkill", "killall", "man")
+"""Programs that are told a launcher's name, and do not run it."""
+
 _FIRST = "on a TPU host run `eval \"$(python -m torch.tpu.distributed | sed 's/^/export /')\"` before it"
 
 _ACCELERATE = (
@@ -37,8 +40,11 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
 def launcher(command: Command) -> Word | None:
     """The word that names a launcher of torch.distributed, if the command is a call of one."""
     before = ""
+    first = commands.arguments(command)[:1]
+    if first and first[0].text in _ONLY_NAME:
+        return None
     for word in command.words:
-        if word.text.rpartition("/")[2] == "torchrun" and before not in ("which", "-v", "echo"):
+        if word.text.rpartition("/")[2] == "torchrun":
             return word
         if word.text in _MODULES and before == "-m":
             return word

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from tpuport.analysis import serving
 from tpuport.analysis.calls import argument, is_constant
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Rule, Severity
@@ -12,8 +13,6 @@ VLLM = {
     *("vllm.engine.arg_utils.EngineArgs", "vllm.engine.arg_utils.AsyncEngineArgs", "vllm.entrypoints.llm.LLM"),
 }
 SGLANG = {"sglang.Engine", "sglang.Runtime", "sglang.srt.server_args.ServerArgs"}
-QUANTIZED = ("tpu_int8", "compressed-tensors", "awq", "fp8", "mxfp4", "modelopt_fp4", "deepseek_v4_fp8")
-"""What vllm-torchtpu 0.29.0 reads, as its platform lists it."""
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
@@ -24,8 +23,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         if callee in VLLM:
             yield from _vllm(rule, call)
         elif callee in SGLANG:
-            reason = "SGLang serves on TPUs by a package of its own, SGLang-JAX, with its own arguments"
-            yield Draft(rule, call, Role.NEUTRAL, message="SGLang's PyTorch engine runs no TPU", reason=reason)
+            yield Draft(rule, call, Role.NEUTRAL, message="SGLang's PyTorch engine runs no TPU", reason=serving.SGLANG)
 
 
 def _vllm(rule: Rule, call: ast.Call) -> Iterator[Draft]:
@@ -36,6 +34,7 @@ def _vllm(rule: Rule, call: ast.Call) -> Iterator[Draft]:
     yield Draft(rule, call, Role.NEUTRAL, reason=reason, severity=Severity.INFO)
     quantization = argument(call, None, "quantization")
     named = quantization.value if isinstance(quantization, ast.Constant) else None
-    if quantization is not None and isinstance(named, str) and named not in QUANTIZED:
+    if quantization is not None and isinstance(named, str) and named not in serving.QUANTIZED:
         message = f"vLLM reads no {named} weights on a TPU"
-        yield Draft(rule, quantization, Role.NEUTRAL, message=message, reason=f"it reads {', '.join(QUANTIZED)}")
+        reason = f"it reads {', '.join(serving.QUANTIZED)}"
+        yield Draft(rule, quantization, Role.NEUTRAL, message=message, reason=reason)

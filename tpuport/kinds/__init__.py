@@ -32,6 +32,10 @@ _BY_SUFFIX = {
     ".sbatch": "shell",
     ".mk": "makefile",
 }
+_TEMPLATES = (".j2", ".jinja", ".jinja2", ".tmpl", ".gotmpl", ".tpl")
+_AS_TEMPLATES = ("yaml", "shell", "dockerfile")
+"""Kinds that are read in templates too, of which a name tells before the ending of a template: `job.sh.j2`."""
+
 _BY_NAME = {
     "Pipfile": "toml",
     "setup.cfg": "cfg",
@@ -97,6 +101,10 @@ def of(path: str | os.PathLike[str]) -> str:
     kind = _BY_SUFFIX.get(os.path.splitext(name)[1]) or _BY_NAME.get(name)
     if kind:
         return kind
+    inner, ending = os.path.splitext(name)
+    if ending in _TEMPLATES:
+        kind = of(os.path.join(directory, inner))
+        return kind if kind in _AS_TEMPLATES else ""
     if name.startswith(("Dockerfile.", "Dockerfile-", "Dockerfile_")) or name.lower().endswith(".dockerfile"):
         return "dockerfile"
     if name.endswith((".txt", ".in")):

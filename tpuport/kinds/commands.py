@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tpuport.kinds import packages
+from tpuport.kinds import images, packages
 from tpuport.kinds.document import Command, Document, Text, Variable, Word
 
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=(.*)", re.DOTALL)
@@ -12,6 +12,16 @@ _OPERATOR = re.compile(r"&&|\|\||;;|\|&|[;&|()\n]")
 _REDIRECTION = re.compile(r"(?:\d*|&)(?:<<<|>>|>&|<&|>\||<>|[<>])&?")
 _HEREDOC = re.compile(r"<<-?[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)['\"]?")
 _CONTINUED = re.compile(r"\\[ \t]*\n(?:[ \t]*#[^\n]*\n|[ \t]*\n)*")
+_HELD = re.compile(r"[A-Za-z_]\w*\+?=(?:\((?P<array>.*)\)|(?P<quote>['\"]?)(?P<text>.*)(?P=quote))", re.DOTALL)
+_QUOTED = re.compile(r"(?P<quote>['\"])(?P<text>.*)(?P=quote)", re.DOTALL)
+_STARTS = re.compile(
+    r"torchrun|accelerate|deepspeed|vllm|sglang|srun|sbatch|mpirun|docker|podman|singularity|apptainer|nsys|numactl|env"
+    r"|sudo|nohup|exec|bash|sh|pip3?|uv|(?:python|\$\{?PYTHON)[\d.]*\}?"
+)
+"""Programs that a text begins with which is a command: what a variable holds may as well be a sentence."""
+
+_SHELL = re.compile(r"(?:ba|z)?sh")
+_BLANKS = " \t\r"
 _DEEPEST = 8
 """Substitutions inside of substitutions that are followed: nobody writes more, and each is read once for its depth."""
 
@@ -32,10 +42,14 @@ def add(document: Document, command: Command) -> None:
         document.blocks.append((command.span.line, command.span.end_line))
     document.variables.extend(_variables(command))
     packages.from_command(document, command)
+    images.from_command(document, command)
 
 
-def commands(text: Text, begin: int, end: int, depth: int = 0) -> Iterator[Command]:
-    """The commands between two offsets, those inside of substitutions after the one that they are part of."""
+def commands(text: Text, begin: int, end: int, depth: int = 0, blanks: str = _BLANKS) -> Iterator[Command]:
+    """The commands between two offsets, those inside of substitutions after the one that they are part of.
+
+    `blanks` are between words: in an array, ends of lines are among them.
+    """
     words: list[Word] = []
     inner: list[tuple[int, int]] = []
     heredocs: list[str] = []
@@ -43,12 +57,18 @@ def commands(text: Text, begin: int, end: int, depth: int = 0) -> Iterator[Comma
     at = begin
     source = text.source
 
+    def held() -> Iterator[Command]:
+        for start, stop, blanks in _held(text, words):
+            yield from commands(text, start, stop, depth + 1, blanks)
+
     def command(after: str) -> Iterator[Command]:
         while words and words[0].text in _KEYWORDS:
             words.pop(0)
         if words:
             span = words[0].span._replace(end_line=words[-1].span.end_line, end_column=words[-1].span.end_column)
             yield Command(tuple(words), span, before, after)
+            if depth < _DEEPEST:
+                yield from (replace(part, before="$(") for part in held())
         for start, stop in inner if depth < _DEEPEST else ():
             yield from (replace(part, before="$(") for part in commands(text, start, stop, depth + 1))
         words.clear()
@@ -58,7 +78,7 @@ def commands(text: Text, begin: int, end: int, depth: int = 0) -> Iterator[Comma
         character = source[at]
         if continued := _CONTINUED.match(source, at, end):
             at = continued.end()
-        elif character in " \t\r":
+        elif character in blanks:
             at += 1
         elif character == "#":
             at = _line_end(source, at, end)
@@ -83,6 +103,32 @@ def commands(text: Text, begin: int, end: int, depth: int = 0) -> Iterator[Comma
             inner += nested
             at = max(stop, at + 1)
     yield from command("")
+
+
+def _held(text: Text, words: list[Word]) -> Iterator[tuple[int, int, str]]:
+    """Where commands stand that a command holds as texts: the values of variables, and what a shell is given to run."""
+    given = False
+    for word in words:
+        begin, end = text.offset(*word.span[:2]), text.offset(*word.span[2:])
+        raw = text.source[begin:end]
+        if given and (quoted := _QUOTED.fullmatch(raw)):
+            yield begin + quoted.start("text"), begin + quoted.end("text"), _BLANKS
+        elif assigned := _HELD.fullmatch(raw):
+            part = "text" if assigned["array"] is None else "array"
+            if starts_program(assigned[part]):
+                blanks = _BLANKS if part == "text" else _BLANKS + "\n"
+                yield begin + assigned.start(part), begin + assigned.end(part), blanks
+        given = (re.fullmatch(r"-\w*c", word.text) is not None and _runs_shell(words)) or word.text == "eval"
+
+
+def _runs_shell(words: list[Word]) -> bool:
+    return any(_SHELL.fullmatch(word.text.rpartition("/")[2]) for word in words)
+
+
+def starts_program(text: str) -> bool:
+    """Whether a text is a command of a program that tells by its name, behind variables that it is given."""
+    own = next((word for word in text.split() if not ASSIGNMENT.fullmatch(word)), "")
+    return _STARTS.fullmatch(own.rpartition("/")[2]) is not None
 
 
 def words(text: Text, begin: int, end: int) -> tuple[Word, ...]:

@@ -12,6 +12,9 @@ _RECIPE = re.compile(r"\t[ \t]*[@+-]*[ \t]*")
 _EXPORT = re.compile(r"(?:[^=#]*?:[ \t]*)?export[ \t]+(?P<name>[A-Za-z_]\w*)[ \t]*[:?+]*=[ \t]*(?P<value>[^#\n]*)")
 """A variable for the commands of all recipes, or of one target."""
 
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*[ \t]*[:?+]?=[ \t]*")
+"""A variable of make, which may hold a command or the beginning of one."""
+
 _SHELL = re.compile(r"\$\(shell[ \t]+([^()]*)\)")
 """A command whose output make reads."""
 
@@ -27,6 +30,10 @@ def read(source: str) -> Document:
         elif exported := _EXPORT.match(source, begin, end):
             value = exported["value"].strip()
             document.variables.append(Variable(exported["name"], value, text.span(*exported.span("name"))))
+        elif (assigned := _ASSIGNED.match(source, begin, end)) and commands.starts_program(
+            source[assigned.end() : end]
+        ):
+            commands.read(document, assigned.end(), end)
         for run in _SHELL.finditer(source, begin, end):
             commands.read(document, *run.span(1))
     return document

@@ -14,6 +14,9 @@ from tpuport.kinds.document import Document, Text
 from tpuport.model import Facts, Finding, Project, ReplaceText, Rule
 from tpuport.source import positions
 
+_SPEAKS_OF_TORCH = (b"torch", b"vllm", b"sglang", b"llm-d")
+"""PyTorch, and engines that are built on it: a repository that deploys one may have no other word of it."""
+
 ROUNDS = 4
 """How often the rewritten text is matched again."""
 
@@ -39,7 +42,7 @@ class Plain:
         """What the bytes tell at a glance."""
         lower = raw.lower()
         matches = any(word in lower for word in self.words)
-        uses_torch = b"torch" in lower
+        uses_torch = any(word in lower for word in _SPEAKS_OF_TORCH)
         return Look(matches, Facts(uses_torch=uses_torch)) if matches or uses_torch else None
 
     def findings(self, source: str, project: Project, rules: Sequence[Rule]) -> list[Finding]:

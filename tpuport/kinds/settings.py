@@ -1,16 +1,23 @@
 """Trees of settings, whatever they are written in: what they have in common for YAML, JSON and TOML."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tpuport.kinds import commands, packages
+from tpuport.kinds import commands, images, packages
 from tpuport.kinds.document import Document, Entry, Image, Variable
 
-WORDS = (b"cuda", b"nccl", b"gpu", b"nvidia", b"fp16", b"float16", b"precision", b"torch", b"half", b"accelerators")
+WORDS = (
+    *(b"cuda", b"nccl", b"gpu", b"nvidia", b"fp16", b"float16", b"precision", b"torch", b"half", b"accelerators"),
+    *(b"vllm", b"sglang", b"modelartifacts", b"flash_att", b"attn_impl", b"xformers", b"liger", b"tf32", b"deepspeed"),
+    *(b"8bit", b"4bit", b"apex"),
+)
 """Without one of them, in lower case, a file of settings has nothing in it that a rule looks for."""
 
 _STARTS_CONTAINERS = {"services", "containers", "initContainers", "container", "jobs", "script", "command", "replicas"}
 """Keys above or beside `image` that say that it is a container's."""
+
+_IMAGE_KEY = re.compile(r"image|.*(?:_i|-i|I)mage")
 
 _ENVIRONMENTS = ("env", "environment", "envs", "variables")
 """Keys of what is set in the environment."""
@@ -31,11 +38,21 @@ def interpret(document: Document) -> None:
     for entry in document.entries:
         if not entry.is_scalar or not entry.text:
             continue
-        in_workflow = entry.key == "container" and "jobs" in entry.path
-        if in_workflow or (entry.key == "image" and _STARTS_CONTAINERS & {*entry.path[:-1], *entry.siblings}):
+        if _is_image(entry):
             document.images.append(Image(entry.text, entry.span))
         elif variable := _variable(entry):
             document.variables.append(variable)
+
+
+def _is_image(entry: Entry) -> bool:
+    """Whether an entry names the image of a container: by what stands around it, or by what only images look like."""
+    if entry.key == "container":
+        return "jobs" in entry.path
+    if entry.key == "image" and _STARTS_CONTAINERS & {*entry.path[:-1], *entry.siblings}:
+        return True
+    if entry.key == "repository":
+        return "tag" in entry.siblings
+    return images.is_hosted(entry.text) or bool(_IMAGE_KEY.fullmatch(entry.key) and images.is_tagged(entry.text))
 
 
 def _variable(entry: Entry) -> Variable | None:
