@@ -139,6 +139,18 @@ echo "nvidia-smi; torchrun train.py"
 grep -c "torchrun" log.txt
 python -c "import torch; nvidia-smi"
 """
+TOLD = """\
+python train.py --fp16 --gpus 4 \\
+  --device cuda --lr 0.1 --attn_implementation=flash_attention_2
+python -m pkg.train trainer.accelerator=gpu "trainer.precision=16-mixed" +trainer.devices=4
+accelerate launch train.py --load_in_4bit True --bf16 --cuda
+opts="--gpus all -it"
+PYTHONPATH=. python eval.py --fp16 false --gpus 0 --device cpu
+"""
+TOLD_FOUND = [
+    *("TP562:1", "TP563:1", "TP560:2", "TP564:2", "TP563:3", "TP562:3"),
+    *("TP554:4", "TP564:4", "TP563:4", "TP551:5"),
+]
 QLORA = """\
 base_model: torch_model
 attn_implementation: kernels-community/flash-attn3
@@ -225,6 +237,21 @@ CMD ["python", "-m", "torch.distributed.run", "--nproc_per_node=8", "train.py"]
         ("ds.json", '{"zero_optimization": {"stage": 2}, "torch": 1}', ["TP564:1"]),
         ("x.yaml", "distributed_type: FSDP\ntorch: 2\n", ["TP564:1"]),
         ("x.yaml", TWO_CONTAINERS, ["TP554:3", "TP554:5"]),
+        ("x.sh", TOLD, TOLD_FOUND),
+        ("x.yaml", "run: |\n  python train.py --backend nccl\nname: torch\n", ["TP561:2"]),
+        (
+            "x.sh",
+            "pytest --device cuda\npython -m pytest --device cuda\npython -m pip install --cuda x\ngrep --fp16 x.py\n",
+            [],
+        ),
+        ("x.sh", "export XLA_USE_BF16=1 PJRT_DEVICE=TPU\n", ["TP643:1"]),
+        ("requirements.txt", "torch_xla[tpu]==2.8.0\ntorch_tpu\n", ["TP517:1"]),
+        ("Dockerfile", "FROM pytorch/pytorch:latest\nFROM pytorch/torchserve:latest-cpu\n", ["TP550:1"]),
+        (
+            "x.yaml",
+            "ncclSettings:\n  - {name: TORCH_BACKEND, value: nccl}\n  - path: /dev/nvidia0\n",
+            ["TP561:2", "TP557:3"],
+        ),
     ],
 )
 def test_findings_are_these(name: str, text: str, expected: list[str]) -> None:
@@ -261,6 +288,13 @@ def test_only_what_is_rewritten_changes_and_only_once(name: str, text: str) -> N
     changed = {number for number, (old, new) in enumerate(zip(before, after, strict=True), 1) if old != new}
     assert changed == {finding.span.line for finding in done.fixed}
     assert handler.rewrite(done.text, PROJECT, RULES, unsafe=False, line_length=None).text == done.text
+
+
+def test_what_a_script_is_told_is_rewritten_where_it_stands() -> None:
+    done = kinds.handler("shell").rewrite(TOLD, PROJECT, RULES, unsafe=True, line_length=None)
+    assert "--device cuda --lr 0.1 --attn_implementation=sdpa\n" in done.text
+    assert '"trainer.precision=bf16-mixed" +trainer.devices=4\n' in done.text
+    assert len(done.text.split("\n")) == len(TOLD.split("\n"))
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="no bash here")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tpuport.kinds.document import Document, found
 from tpuport.model import Finding, Rule
 
-_COUNT = re.compile(r"(n|num|n_|num_|number_of_)?gpus?(_ids?|_per_node|s_per_node|_count)?|gpu_list", re.IGNORECASE)
+_COUNT = re.compile(r"(n|num|n_|num_|number_of_)?gpus?([_-]ids?|[_-]per[_-]node|_?count|_num)?|gpu_list", re.IGNORECASE)
 _SWITCH = re.compile(r"(use_|enable_|with_)?(cuda|gpu)", re.IGNORECASE)
 _LIGHTNING = (
     "Lightning 2.6.6 finds no TPU of torch_tpu by a name: let it be `auto`, and give the trainer its strategy in code, "

@@ -17,6 +17,9 @@ _TRAINER = {"accelerator", "devices", "gpus", "max_epochs", "max_steps", "strate
 _ACCELERATE = {"compute_environment", "distributed_type"}
 """Keys of what `accelerate config` writes."""
 
+_BFLOAT16 = "choose bfloat16, which TPUs compute in and which needs no scaling of the loss"
+_LIGHTNING = "choose `bf16-true`, or give the trainer a plugin for the device, as `tpuport rules TP461` shows"
+
 _OPTIONS = ("--mixed_precision", "--mixed-precision")
 
 
@@ -31,13 +34,15 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
             raw = document.text.at(entry.span)
             new = _bfloat16(entry)
             edits = (ReplaceText(entry.span, raw.replace(entry.text, new)),) if new else ()
-            yield found(rule, entry.span, f"`{named}` chooses float16", "", edits, severity=severity)
+            reason = _LIGHTNING if entry.text.startswith("16-") or entry.text == "16" else _BFLOAT16
+            yield found(rule, entry.span, f"`{named}` chooses float16", reason, edits, severity=severity)
     for command in document.commands:
         given = commands.option(command.words, *_OPTIONS) if launches_accelerate(command) else None
         if given and given[1].text == "fp16":
             begin, _, end = document.text.at(given[1].span).rpartition("fp16")
             edit = ReplaceText(given[1].span, f"{begin}bf16{end}")
-            yield found(rule, given[1].span, f"`{given[0].text.partition('=')[0]}` chooses float16", "", (edit,))
+            message = f"`{given[0].text.partition('=')[0]}` chooses float16"
+            yield found(rule, given[1].span, message, _BFLOAT16, (edit,))
 
 
 def _bfloat16(entry: Entry) -> str:

@@ -10,7 +10,7 @@ from tpuport.model import Finding, Rule
 
 _CUDA = re.compile(
     r"(?:^|/)nvidia/|^nvcr\.io/|(?:^|[/:_.-])(?:cuda|nccl)|(?:^|[/:_.-])cu1\d\d(?![0-9a-z])|[/:_-]gpu(?:direct)?(?![a-z])"
-    r"|(?:^|/)(?:vllm-openai|sglang)(?![a-z-])|/llm-d(?:-cuda)?(?![a-z-])"
+    r"|(?:^|/)(?:vllm-openai|sglang|pytorch/pytorch)(?![a-z-])|/llm-d(?:-cuda)?(?![a-z-])"
 )
 _OTHER = re.compile(r"[/:_.-](?:cpu|rocm|xpu|hpu|npu|tpu|neuron|gaudi|jax)(?![a-z])")
 """What tells that an image is made for something else."""

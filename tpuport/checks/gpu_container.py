@@ -1,5 +1,6 @@
 """Containers that are given NVIDIA GPUs when they start."""
 
+import re
 from collections.abc import Iterator
 
 from tpuport.kinds import commands
@@ -7,6 +8,7 @@ from tpuport.kinds.document import Document, found
 from tpuport.model import Finding, Rule
 
 _RUN = "on a TPU VM start it with `--privileged --net=host`"
+_HANDED = re.compile(r"(?:^|[\s'\"])--(?:gpus\b|runtime[= ]nvidia\b)")
 _COMPOSE = "on a TPU VM give the service `privileged: true` and `network_mode: host`"
 
 
@@ -21,6 +23,9 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
                 given = commands.option(command.words, option)
                 if given and (option == "--gpus" or given[1].text == "nvidia"):
                     yield found(rule, given[0].span, f"`{option}` hands over NVIDIA GPUs", _RUN)
+    for variable in document.variables:
+        if _HANDED.search(variable.value):
+            yield found(rule, variable.span, f"`{variable.name}` holds an option that hands over NVIDIA GPUs", _RUN)
     for entry in document.entries:
         if "services" not in entry.path:
             continue

@@ -11,6 +11,8 @@ _RESOURCE = re.compile(r"(?:(?:requests|limits)\.)?nvidia\.com/[\w.-]+")
 _OBJECTS = re.compile(r"(?:\w+\.)?nvidia\.com/\w+")
 _PATHS = re.compile(r"/dev/nvidia\S*|/usr/local/nvidia\S*|/home/kubernetes/bin/nvidia\S*|/var/lib/tcpxo?\S*")
 
+_DEVICE = re.compile(r"/dev/nvidia[\w-]*")
+
 _NODES = (
     "the nodes by `cloud.google.com/gke-tpu-accelerator` (tpu-v6e-slice) and `cloud.google.com/gke-tpu-topology` (2x2)"
 )
@@ -44,7 +46,7 @@ def _kubernetes(rule: Rule, entry: Entry) -> Iterator[Finding]:
         yield found(rule, entry.span, f"`{entry.text}` is about NVIDIA GPUs", _INSTEAD)
     elif entry.key == "runtimeClassName" and entry.text == "nvidia":
         yield found(rule, entry.span, "the runtime class hands over NVIDIA GPUs", _PLUGIN)
-    elif entry.path[-2:] == ("hostPath", "path") and _PATHS.fullmatch(entry.text):
+    elif (entry.path[-2:] == ("hostPath", "path") and _PATHS.fullmatch(entry.text)) or _DEVICE.fullmatch(entry.text):
         yield found(rule, entry.span, f"`{entry.text}` holds NVIDIA's driver or devices", _PLUGIN)
 
 

@@ -8,6 +8,7 @@ from tpuport.model import Finding, ReplaceText, Rule, Severity
 
 _PROGRAM = "nvidia-smi"
 _TESTS = ("command", "which", "type", "hash")
+_SHOWN = f"call it where it is there, behind `command -v {_PROGRAM} &&`; `tpu-info` shows TPUs"
 _READ = "count devices with `python -c 'import torch; print(torch.accelerator.device_count())'`; `tpu-info` shows TPUs"
 
 _CONDITION = re.compile(r"\b(?:if|elif|while|until)\s*\Z")
@@ -31,7 +32,8 @@ def check(document: Document, rule: Rule) -> Iterator[Finding]:
             guarded = f"if command -v {_PROGRAM} >/dev/null 2>&1; then {own}; fi"
             yield found(rule, command.span, edits=(ReplaceText(command.span, guarded),))
         else:
-            yield found(rule, command.span, reason=_READ)
+            is_read = command.before == "$(" or command.after in ("|", "|&")
+            yield found(rule, command.span, reason=_READ if is_read else _SHOWN)
 
 
 def _answered_until(document: Document, command: Command) -> int:

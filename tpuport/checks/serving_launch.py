@@ -12,6 +12,9 @@ from tpuport.model import Finding, Rule, Severity
 _VLLM_MODULES = ("vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server")
 _SGLANG_MODULES = ("sglang.launch_server", "sglang.bench_offline_throughput", "sglang.bench_one_batch")
 _IMAGE = re.compile(r"(?:^|/)vllm-(?:openai|tpu)[:@]")
+_ON_TPU = re.compile(r"google\.com/tpu|vllm-(?:torch)?tpu\b")
+"""What a file says that has vLLM run on a TPU already."""
+
 _CHIPS = "each step of `--tensor-parallel-size` is one device of the TPU, of which a chip of TPU7x has two"
 _ATTENTION = re.compile(r"flash|fa\d|xformers|triton|cutlass|trtllm|cudnn", re.IGNORECASE)
 _CONNECTOR = re.compile(r"(?:Nixl|LMCache|Mooncake|P2pNccl|Multi)\w*Connector\w*")
@@ -20,10 +23,12 @@ _TPU_CONNECTOR = "vllm/vllm-tpu hands caches over by `TPUConnector` of `tpu_infe
 
 def check(document: Document, rule: Rule) -> Iterator[Finding]:
     """A finding for every such command, and for each of its options that means CUDA."""
+    on_tpu = _ON_TPU.search(document.text.source) is not None
     for command in document.commands:
         if is_vllm(command):
             first = commands.arguments(command)[0]
-            yield found(rule, first.span, reason=f"{serving.VLLM}; {_CHIPS}", severity=Severity.INFO)
+            if not on_tpu:
+                yield found(rule, first.span, reason=f"{serving.VLLM}; {_CHIPS}", severity=Severity.INFO)
             yield from _options(rule, command)
         elif is_sglang(command):
             reason = f"{serving.SGLANG}; its `--tp-size` counts all devices"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tpuport.kinds import images, packages
+from tpuport.kinds import images, options, packages
 from tpuport.kinds.document import Command, Document, Text, Variable, Word
 
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=(.*)", re.DOTALL)
@@ -43,6 +43,7 @@ def add(document: Document, command: Command) -> None:
     document.variables.extend(_variables(command))
     packages.from_command(document, command)
     images.from_command(document, command)
+    options.from_command(document, command)
 
 
 def commands(text: Text, begin: int, end: int, depth: int = 0, blanks: str = _BLANKS) -> Iterator[Command]:

@@ -60,6 +60,8 @@ def _variable(entry: Entry) -> Variable | None:
     if entry.is_item and entry.key in _ENVIRONMENTS:
         assigned = commands.ASSIGNMENT.fullmatch(entry.text)
         return Variable(assigned[1], assigned[2], entry.span) if assigned else None
+    if entry.key == "name" and entry.siblings & {"value", "valueFrom"} and re.fullmatch(r"[A-Z][A-Z0-9_]+", entry.text):
+        return Variable(entry.text, entry.text, entry.span)
     if len(entry.path) < 2 or entry.path[-2] not in _ENVIRONMENTS or entry.is_item:
         return None
     if entry.key in ("name", "value"):

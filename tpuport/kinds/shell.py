@@ -2,12 +2,12 @@
 
 import re
 
-from tpuport.kinds import commands, packages
+from tpuport.kinds import commands, packages, settings
 from tpuport.kinds.document import Document, Text
 from tpuport.kinds.plain import Plain
 
 KIND = "shell"
-WORDS = (b"nccl", b"gpu", b"accelerate", *packages.WORDS)
+WORDS = (*settings.WORDS, b"accelerate", *packages.WORDS)
 
 _OTHER_SHELL = re.compile(r"#!.*\b(?:t?csh|fish)\b")
 """What begins a script of a shell with another grammar: it is read, and nothing is written into it."""
