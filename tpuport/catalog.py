@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +148,12 @@ class Catalog:
         chosen = set().union(*map(self._matching, select)) if select else {rule.code for rule in self.rules}
         chosen -= set().union(*map(self._matching, ignore))
         return tuple(rule for rule in self.rules if rule.code in chosen)
+
+
+@lru_cache(maxsize=8)
+def with_shipped(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """All shipped rules, and those of `rules` beside them or in their place."""
+    return tuple({rule.code: rule for rule in (*load().rules, *rules)}.values())
 
 
 @cache

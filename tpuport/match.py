@@ -2,7 +2,8 @@
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from tpuport import catalog, suppress
 from tpuport.analysis.module import Module
@@ -29,19 +30,43 @@ _COMPARED = {"cuda", "cuda:0", "nccl", "NCCL"}
 _ASKED = {"is_cuda", "is_nccl_available"}
 
 
-def _drafts(context: Context, rules: Sequence[Rule]) -> Iterator[Draft]:
-    yield from Table(rules).drafts(context)
+@dataclass(frozen=True, slots=True)
+class _Book:
+    """The rules of a run as matching needs them, worked out once for all files."""
+
+    by_name: dict[str, Rule]
+    table: Table
+    checks: list[Rule]
+    packaging: list[Rule]
+    selected: frozenset[str]
+    """The codes of the rules that were asked for."""
+
+    @classmethod
+    @lru_cache(maxsize=8)
+    def of(cls, rules: tuple[Rule, ...]) -> "_Book":
+        """All shipped rules and `rules`."""
+        everything = catalog.with_shipped(rules)
+        python = [rule for rule in everything if PYTHON in rule.files]
+        return cls(
+            {rule.name: rule for rule in everything},
+            Table(python),
+            [rule for rule in python if rule.check and rule.area != PACKAGING],
+            [rule for rule in python if rule.area == PACKAGING],
+            frozenset(rule.code for rule in rules),
+        )
+
+
+def _drafts(context: Context, book: _Book) -> Iterator[Draft]:
+    yield from book.table.drafts(context)
     source = context.module.source
     spoken: dict[tuple[str, ...], bool] = {(): True}
-    for rule in rules:
+    for rule in book.checks:
         if rule.words not in spoken:
             spoken[rule.words] = any(word in source for word in rule.words)
-        if not spoken[rule.words]:
-            continue
-        if rule.check and rule.area != PACKAGING:
+        if spoken[rule.words]:
             yield from check_of(rule)(context, rule)
-    if INSTALLS in context.module.source:
-        yield from _packaging(context, [rule for rule in rules if rule.area == PACKAGING])
+    if INSTALLS in source:
+        yield from _packaging(context, book.packaging)
 
 
 def _packaging(context: Context, rules: Sequence[Rule]) -> Iterator[Draft]:
@@ -113,9 +138,9 @@ def findings(source: str, project: Project, rules: Sequence[Rule]) -> list[Findi
 def _match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module, list[Finding]]:
     module = Module(source)
     context = Context(module, project)
-    everything = {rule.code: rule for rule in (*catalog.load().rules, *rules)}
-    by_name = {rule.name: rule for rule in everything.values()}
-    drafts = list(_drafts(context, [rule for rule in everything.values() if PYTHON in rule.files]))
+    book = _Book.of(tuple(rules))
+    by_name = book.by_name
+    drafts = list(_drafts(context, book))
     for name, root in NAMESPACES.items():
         drafts.extend(_unclaimed(context, drafts, by_name[name], root))
     drafts = _outside_guards(context, drafts)
@@ -127,7 +152,7 @@ def _match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module
     scopes = Scopes(module)
     return module, [
         replace(finding, scope=scopes.around(finding.span), line_text=module.lines[finding.span.line - 1])
-        for finding in whole_chains(found, frozenset(rule.code for rule in rules))
+        for finding in whole_chains(found, book.selected)
     ]
 
 

@@ -317,6 +317,9 @@ class Rule:
     """The kinds of file that it is for; see `tpuport.kinds`."""
     examples: tuple[Example, ...] = ()
 
+    def __hash__(self) -> int:
+        return hash(self.code)
+
     @property
     def title(self) -> str:
         """The message for the rule as a whole: of the first name that it maps, if it maps any."""

@@ -33,7 +33,9 @@ _OWN_KERNELS = {"ctranslate2", "onnxruntime", "faiss", "cudf", "isaacgym", "numb
 
 def library_of(name: str) -> str:
     """The library that a qualified name belongs to; empty when it is none of these."""
-    return next((key for key in STAND_INS if name == key or name.startswith(key + ".")), "")
+    while name and name not in STAND_INS:
+        name = name.rpartition(".")[0]
+    return name
 
 
 def with_own_kernels(name: str) -> str:

@@ -2,15 +2,16 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TypeVar
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 from tpuport.analysis.scopes import Binding, Kind, Scope, ScopeBuilder
 from tpuport.model import Span
 
 Node = TypeVar("Node", bound=ast.AST)
+Fact = TypeVar("Fact")
 
 CANONICAL = {
     "torch.cuda.amp.autocast_mode": "torch.cuda.amp",
@@ -36,6 +37,17 @@ class Use:
     name: str
 
 
+def once(find: "Callable[[Module], Fact]") -> "Callable[[Module], Fact]":
+    """Let a function of a module find what it does once for each module."""
+
+    def found(module: Module) -> Fact:
+        if find not in module.facts:
+            module.facts[find] = find(module)
+        return module.facts[find]  # type: ignore[no-any-return]
+
+    return wraps(find)(found)
+
+
 def canonical(name: str) -> str:
     """`name` with a re-exporting module in place of the one that defines it."""
     head, _, leaf = name.rpartition(".")
@@ -57,6 +69,8 @@ class Module:
 
     source: str
     tree: ast.Module = field(init=False)
+    facts: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
+    """What the functions marked with `once` found, by the function."""
 
     def __post_init__(self) -> None:
         self.tree = ast.parse(self.source)
@@ -218,19 +232,60 @@ class Module:
             found.append(Use(node, self.qualified(node)))
         return found
 
+    @cached_property
+    def uses_by_name(self) -> dict[str, list[Use]]:
+        """The uses of each name."""
+        found: defaultdict[str, list[Use]] = defaultdict(list)
+        for use in self.uses:
+            found[use.name].append(use)
+        return dict(found)
+
+    def uses_of(self, names: Collection[str]) -> list[Use]:
+        """The uses of any of `names`, in source order."""
+        if self.uses_by_name.keys().isdisjoint(names):
+            return []
+        return [use for use in self.uses if use.name in names]
+
     def callee(self, call: ast.Call) -> str:
         """The qualified name of what is called; empty when unknown."""
         return self._callees.get(call, "")
 
     @cached_property
     def _callees(self) -> dict[ast.Call, str]:
-        """The calls whose functions have a full name."""
-        return {call: name for call in self.of_type(ast.Call) if (name := self.qualified(call.func))}
+        """The calls whose functions have a full name, in source order."""
+        return {call: use.name for use in self.uses if (call := self.call_of(use.node)) is not None}
+
+    def calls_of(self, *names: str) -> list[ast.Call]:
+        """The calls of functions with one of these full names, in source order."""
+        return [call for use in self.uses_of(names) if (call := self.call_of(use.node)) is not None]
 
     def call_of(self, node: ast.AST) -> ast.Call | None:
         """The call whose function is `node`."""
         parent = self.parents.get(node)
         return parent if isinstance(parent, ast.Call) and parent.func is node else None
+
+    @cached_property
+    def texts(self) -> list[ast.Constant]:
+        """The literals that are strings, those in f-strings and docstrings among them."""
+        return [node for node in self.of_type(ast.Constant) if type(node.value) is str]
+
+    @cached_property
+    def keywords_by_name(self) -> dict[str, list[tuple[ast.Call, ast.keyword]]]:
+        """The named arguments of calls, with the calls, by their names."""
+        found: defaultdict[str, list[tuple[ast.Call, ast.keyword]]] = defaultdict(list)
+        for keyword in self.of_type(ast.keyword):
+            call = self.parents[keyword]
+            if keyword.arg is not None and isinstance(call, ast.Call):
+                found[keyword.arg].append((call, keyword))
+        return dict(found)
+
+    @cached_property
+    def attributes_by_name(self) -> dict[str, list[ast.Attribute]]:
+        """Every read, write or deletion of an attribute, by the attribute's name."""
+        found: defaultdict[str, list[ast.Attribute]] = defaultdict(list)
+        for node in self.of_type(ast.Attribute):
+            found[node.attr].append(node)
+        return dict(found)
 
     @cached_property
     def calls_by_method(self) -> dict[str, list[ast.Call]]:
@@ -239,6 +294,15 @@ class Module:
         for call in self.of_type(ast.Call):
             if isinstance(call.func, ast.Attribute):
                 found.setdefault(call.func.attr, []).append(call)
+        return found
+
+    @cached_property
+    def calls_by_function(self) -> dict[str, list[ast.Call]]:
+        """Calls of a plain name, by the name, whatever it is bound to."""
+        found: dict[str, list[ast.Call]] = {}
+        for call in self.of_type(ast.Call):
+            if isinstance(call.func, ast.Name):
+                found.setdefault(call.func.id, []).append(call)
         return found
 
     @cached_property

@@ -1,6 +1,7 @@
 """Behaviour of the structural rules: one module a rule, named as the rule."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -12,5 +13,10 @@ Check = Callable[[Any, Rule], Iterator[Any]]
 
 def check_of(rule: Rule) -> Check:
     """The behaviour of a structural rule."""
-    found: Check = import_module(f"{__name__}.{rule.check}").check
+    return _check(rule.check)
+
+
+@cache
+def _check(name: str) -> Check:
+    found: Check = import_module(f"{__name__}.{name}").check
     return found

@@ -15,9 +15,7 @@ CUDA_ONLY = {"EFFICIENT_ATTENTION", "CUDNN_ATTENTION"}
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every call whose backends are written out and leave a TPU none."""
     module = context.module
-    for call in module.of_type(ast.Call):
-        if module.callee(call) != NAME:
-            continue
+    for call in module.calls_of(NAME):
         value = argument(call, 0, "backends")
         listed = value.elts if isinstance(value, ast.List | ast.Tuple | ast.Set) else [value] if value else []
         names = {module.qualified(element) for element in listed}

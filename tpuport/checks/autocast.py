@@ -16,10 +16,10 @@ HALF = ("torch.float16", "torch.half")
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every CUDA autocast, in either spelling."""
-    for use in context.module.uses:
+    for use in context.module.uses_of((CUDA_FORM, *GENERIC)):
         if use.name == CUDA_FORM:
             yield _cuda_form(context, rule, use.node)
-        elif use.name in GENERIC:
+        else:
             call = context.module.call_of(use.node)
             first = argument(call, 0, "device_type") if call else None
             if call is not None and first is not None and cuda_device(context.module, first):

@@ -10,7 +10,7 @@ QUESTIONS = {
     "torch.get_autocast_gpu_dtype": "torch.get_autocast_dtype",
     "torch.is_autocast_enabled": "torch.is_autocast_enabled",
 }
-SETTERS = {"torch.set_autocast_gpu_dtype", "torch.set_autocast_enabled", "torch.cuda.amp.common"}
+SETTERS = ("torch.set_autocast_gpu_dtype", "torch.set_autocast_enabled", "torch.cuda.amp.common")
 ON_CPU_AS_BEFORE = '{device.type} if {device.type} != "cpu" else "cuda"'
 
 
@@ -18,6 +18,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every question that means CUDA, and for what sets CUDA's autocast by hand."""
     module = context.module
     for use in module.uses:
+        if use.name not in QUESTIONS and not use.name.startswith(SETTERS):
+            continue
         call = module.call_of(use.node)
         message = rule.message.replace("{name}", use.name)
         if use.name in QUESTIONS:
@@ -31,7 +33,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
                 if use.name != QUESTIONS[use.name]:
                     edits = (Rename(module.span(use.node), use.name, QUESTIONS[use.name]), asked)
                 yield Draft(rule, use.node, Role.MOVES, edits, message)
-        elif use.name.startswith(tuple(SETTERS)) and not _names_device(use.name, call):
+        elif not _names_device(use.name, call):
             reason = "`torch.autocast(device.type, dtype=...)` sets both for a block of code on any device"
             yield Draft(rule, use.node, Role.BLOCKS, message=message, reason=reason)
 

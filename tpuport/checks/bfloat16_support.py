@@ -12,9 +12,7 @@ NAME = "torch.cuda.is_bf16_supported"
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every call; other accelerators count as supporting it."""
     module = context.module
-    for use in module.uses:
-        if use.name != NAME:
-            continue
+    for use in module.uses_of((NAME,)):
         call = module.call_of(use.node)
         if call is None:
             yield Draft(rule, use.node, Role.BLOCKS, reason="it is passed on without being called")

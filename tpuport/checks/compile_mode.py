@@ -25,14 +25,11 @@ class Option:
 
 def options(module: Module, name: str) -> Iterator[Option]:
     """What is passed as `name` to `torch.compile`, to `partial(torch.compile)` and to a module's own `compile`."""
-    for call in module.of_type(ast.Call):
-        value = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
-        if value is None:
-            continue
+    for call, keyword in module.keywords_by_name.get(name, []):
         callee = module.callee(call)
         certain = COMPILE in (callee, module.qualified(call.args[0]) if call.args else "")
         if certain or (not callee and isinstance(call.func, ast.Attribute) and call.func.attr == "compile"):
-            yield Option(call, name, value, certain)
+            yield Option(call, name, keyword.value, certain)
 
 
 def literals(value: ast.expr) -> set[object]:

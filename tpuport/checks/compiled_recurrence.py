@@ -12,9 +12,9 @@ COMPILERS = ("torch.compile", "torch.nn.Module.compile")
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every such layer: a warning in a file that compiles, else information."""
     module = context.module
-    compiles = any(use.name in COMPILERS for use in module.uses)
-    for use in module.uses:
-        if use.name in LAYERS and module.call_of(use.node) is not None:
+    compiles = bool(module.uses_of(COMPILERS))
+    for use in module.uses_of(LAYERS):
+        if module.call_of(use.node) is not None:
             yield Draft(
                 rule,
                 use.node,

@@ -16,7 +16,7 @@ CAPTURABLE = {f"torch.optim.{name}" for name in ("Adam", "AdamW", "NAdam", "RAda
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every optimizer with a host counter in a module that compiles a step."""
     module = context.module
-    made = [call for call in module.of_type(ast.Call) if module.callee(call) in CAPTURABLE]
+    made = module.calls_of(*CAPTURABLE)
     if not made or not _compiles_step(module):
         return
     for call in made:
@@ -32,9 +32,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
 def _compiles_step(module: Module) -> bool:
     """Whether a function that calls a `step()` is compiled here, as a whole."""
     compiled = {
-        call.args[0].id
-        for call in module.of_type(ast.Call)
-        if module.callee(call) == COMPILE and call.args and isinstance(call.args[0], ast.Name)
+        call.args[0].id for call in module.calls_of(COMPILE) if call.args and isinstance(call.args[0], ast.Name)
     }
     for function in module.of_type(ast.FunctionDef):
         decorated = any(_is_compile(module, decorator) for decorator in function.decorator_list)

@@ -9,6 +9,6 @@ from tpuport.model import Rule
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every reference to the function itself."""
-    for use in context.module.uses:
-        if use.name == CUDA_AVAILABLE and context.module.call_of(use.node) is None:
+    for use in context.module.uses_of((CUDA_AVAILABLE,)):
+        if context.module.call_of(use.node) is None:
             yield Draft(rule, use.node, Role.BLOCKS, reason="it is passed on or replaced without being called")

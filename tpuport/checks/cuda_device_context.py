@@ -15,9 +15,7 @@ NO_DEVICE = "-1"
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every use; the argument becomes a number that changes nothing where CUDA is not there."""
     module = context.module
-    for use in module.uses:
-        if use.name != NAME:
-            continue
+    for use in module.uses_of((NAME,)):
         call = module.call_of(use.node)
         value = argument(call, 0, "device") if call is not None and not is_unpacked(call) else None
         if value is None:

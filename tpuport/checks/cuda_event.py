@@ -14,8 +14,8 @@ GENERIC_ARGUMENTS = {"enable_timing", "blocking"}
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every use. All events of a file move or none: one kind does not measure against the other."""
     module = context.module
-    events = [use for use in module.uses if use.name == NAME]
-    streams = [use for use in module.uses if use.name in OWN_STREAMS or use.name == "torch.cuda.CUDAGraph"]
+    events = module.uses_of((NAME,))
+    streams = module.uses_of((*OWN_STREAMS, "torch.cuda.CUDAGraph"))
     stays = streams or [use for use in events if not _is_generic(module, use)]
     for use in events:
         if use in stays:

@@ -17,9 +17,9 @@ TENSOR_TYPE = re.compile(r"torch\.cuda\.\w+Tensor$")
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every look-up that follows no name of the source."""
     module = context.module
-    for node in module.of_type(ast.Constant):
-        text = node.value
-        if type(text) is str and text.startswith("torch.cuda") and PATH.match(text) and not TENSOR_TYPE.match(text):
+    for node in module.texts:
+        text = str(node.value)
+        if text.startswith("torch.cuda") and PATH.match(text) and not TENSOR_TYPE.match(text):
             reason = f"what takes the place of {text} has to follow the code that it stands for"
             yield Draft(rule, node, Role.BLOCKS, reason=reason)
     imported = _imported(module)
@@ -29,9 +29,11 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             if origins:
                 message = f"{name.id} is {origins[0]}, or something else, as its imports go"
                 yield Draft(rule, name, Role.BLOCKS, message=message, reason="which of them runs is not known")
-    for call in module.of_type(ast.Call):
-        if _looks_up(call) and module.qualified(call.args[0]) == "torch":
-            yield Draft(rule, call, Role.BLOCKS, reason="what is asked of the module found is not followed")
+    for function in ("getattr", "hasattr"):
+        for call in module.calls_by_function.get(function, []):
+            asked = len(call.args) > 1 and is_constant(call.args[1], "cuda")
+            if asked and module.qualified(call.args[0]) == "torch":
+                yield Draft(rule, call, Role.BLOCKS, reason="what is asked of the module found is not followed")
 
 
 def _imported(module: Module) -> set[str]:
@@ -43,8 +45,3 @@ def _imported(module: Module) -> set[str]:
         for binding in bindings
         if binding.kind is Kind.IMPORT and canonical(binding.origin).startswith("torch.cuda.")
     }
-
-
-def _looks_up(call: ast.Call) -> bool:
-    named = isinstance(call.func, ast.Name) and call.func.id in ("getattr", "hasattr")
-    return named and len(call.args) > 1 and is_constant(call.args[1], "cuda")

@@ -22,8 +22,8 @@ HARMLESS_BETWEEN = {
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every call: removed where the same seed was just set for all devices, else left as it is."""
     module = context.module
-    seeds_all = any(use.name == "torch.manual_seed" for use in module.uses)
-    for use in module.uses:
+    seeds_all = "torch.manual_seed" in module.uses_by_name
+    for use in module.uses_of((*ANY_SEEDS, *CUDA_SEEDS)):
         if use.name in ANY_SEEDS:
             reason = "it does nothing without CUDA; torch.seed() draws a seed for every device, the CPU with them"
             yield Draft(rule, use.node, Role.NEUTRAL, message=f"{use.name} seeds CUDA only", reason=reason)

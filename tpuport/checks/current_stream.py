@@ -25,12 +25,12 @@ RAW = {"cuda_stream", "priority", "priority_range", "_as_parameter_"}
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every use; beside CUDA streams of its own the file's streams stay together."""
     module = context.module
-    reason = _why_it_stays(module)
-    for use in module.uses:
-        if use.name == GENERIC and (number := _for_cuda(context, use.node)) is not None:
+    for use in module.uses_of((GENERIC,)):
+        if (number := _for_cuda(context, use.node)) is not None:
             yield Draft(rule, number, Role.CUDA_ONLY)
-        if use.name != NAME:
-            continue
+    found = module.uses_of((NAME,))
+    reason = _why_it_stays(module) if found else ""
+    for use in found:
         call = module.call_of(use.node)
         if reason:
             yield Draft(rule, use.node, Role.BLOCKS, reason=reason)
@@ -49,7 +49,7 @@ def _for_cuda(context: Context, node: ast.expr) -> ast.expr | None:
 
 
 def _why_it_stays(module: Module) -> str:
-    if any(use.name in OWN_STREAMS for use in module.uses):
+    if module.uses_of(OWN_STREAMS):
         return "it belongs to the CUDA streams that this file makes, and stays with them"
     for node in module.of_type(ast.Attribute):
         if node.attr in RAW:

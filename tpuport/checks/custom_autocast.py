@@ -11,9 +11,7 @@ NAMES = {"torch.cuda.amp.custom_fwd": "torch.amp.custom_fwd", "torch.cuda.amp.cu
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every use, as a bare decorator or called."""
     module = context.module
-    for use in module.uses:
-        if use.name not in NAMES:
-            continue
+    for use in module.uses_of(NAMES):
         span = module.span(use.node)
         rename = Rename(span, use.name, NAMES[use.name])
         call = module.call_of(use.node)

@@ -31,9 +31,7 @@ COUNTS = {"torch.cuda.device_count", "torch.accelerator.device_count"}
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every use; behind a test for several devices it never runs on a TPU."""
-    for use in context.module.uses:
-        if use.name not in NAMES:
-            continue
+    for use in context.module.uses_of(NAMES):
         call = context.module.call_of(use.node)
         if call is None:
             yield Draft(rule, use.node, Role.NEUTRAL, severity=Severity.INFO, reason="it is not called here")

@@ -1,7 +1,7 @@
 """`DistributedDataParallel(m, device_ids=[rank])` names CUDA devices; elsewhere each process has one device."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tpuport.analysis.calls import argument, is_constant
 from tpuport.draft import Context, Draft, Role
@@ -18,15 +18,11 @@ PARAMETERS: dict[str, tuple[tuple[int | None, str], ...]] = {
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every construction that passes device numbers."""
     module = context.module
-    knows_torch = any(use.name.startswith("torch") for use in module.uses)
-    for call in module.of_type(ast.Call) if knows_torch else ():
-        callee = module.callee(call)
-        if callee not in PARAMETERS:
-            yield from _unknown(context, rule, call)
-            continue
+    for call in module.calls_of(*PARAMETERS):
+        parameters = PARAMETERS[module.callee(call)]
         edits: list[Edit] = []
         settled = False
-        for position, name in PARAMETERS[callee]:
+        for position, name in parameters:
             value = argument(call, position, name)
             if value is None or is_constant(value, None):
                 continue
@@ -38,16 +34,20 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         if edits:
             yield Draft(rule, call, Role.MOVES, tuple(edits))
         elif settled:
-            for test in (argument(call, position, name) for position, name in PARAMETERS[callee]):
+            for test in (argument(call, position, name) for position, name in parameters):
                 if isinstance(test, ast.IfExp):
                     yield Draft(rule, test.body, Role.CUDA_ONLY)
+    given = module.keywords_by_name.get("device_ids", [])
+    if given and any(use.name.startswith("torch") for use in module.uses):
+        yield from _unknown(context, rule, given)
 
 
-def _unknown(context: Context, rule: Rule, call: ast.Call) -> Iterator[Draft]:
+def _unknown(context: Context, rule: Rule, given: Sequence[tuple[ast.Call, ast.keyword]]) -> Iterator[Draft]:
     """A draft for device numbers that go to something unknown, a wrapper of the project's own perhaps."""
-    for keyword in call.keywords:
+    for call, keyword in given:
+        callee = context.module.callee(call)
+        known = callee in PARAMETERS or callee.startswith("torch.nn.")
         settled = isinstance(keyword.value, ast.IfExp) and context.guards.tests_availability(keyword.value.test)
-        parallel = context.module.callee(call).startswith("torch.nn.")
-        if keyword.arg == "device_ids" and not is_constant(keyword.value, None) and not settled and not parallel:
+        if not known and not settled and not is_constant(keyword.value, None):
             reason = "what takes them is not known: it has to get None where there is no CUDA"
             yield Draft(rule, keyword.value, Role.NEUTRAL, reason=reason, severity=Severity.WARNING)

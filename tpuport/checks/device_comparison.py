@@ -24,12 +24,12 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             mode = is_mode(dotted(node.left))
             reason = "the other values of the list decide what it means"
             yield Draft(rule, node, Role.NEUTRAL if mode else Role.BLOCKS, reason=reason, severity=_info(mode))
-    for text in module.of_type(ast.Constant):
+    for text in module.texts:
         if text.value == "cuda:" and _takes_apart(module, text):
             reason = "it takes a CUDA device's name apart; for another accelerator the name is another"
             yield Draft(rule, text, Role.BLOCKS, reason=reason)
-    for call in module.of_type(ast.Call):
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "startswith" and _several_prefixes(call):
+    for call in module.calls_by_method.get("startswith", []):
+        if _several_prefixes(call):
             yield Draft(rule, call, Role.BLOCKS, reason="the other prefixes decide what it means")
 
 

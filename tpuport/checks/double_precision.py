@@ -13,8 +13,8 @@ TYPES = frozenset(("torch.float64", "torch.double", "torch.complex128", "torch.c
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every double type that torch is given, and for `.double()` in the forward of a module."""
     module = context.module
-    for use in module.uses:
-        if use.name in TYPES and _is_given(context, use.node):
+    for use in module.uses_of(TYPES):
+        if _is_given(context, use.node):
             yield Draft(rule, use.node, Role.NEUTRAL, message=_message(rule, use.name))
     for call in module.calls_by_method.get("double", []):
         if not call.args and not call.keywords and not module.callee(call) and in_forward(module, call):

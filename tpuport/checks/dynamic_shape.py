@@ -20,18 +20,19 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     module = context.module
     if not imports_torch(module):
         return
-    for call in module.of_type(ast.Call):
-        name = module.callee(call)
-        if name == "torch.where" and len(call.args) == 1 and not call.keywords:
+    for call in module.calls_of("torch.where", *FUNCTIONS):
+        found = module.callee(call)
+        if found == "torch.where":
+            if len(call.args) != 1 or call.keywords:
+                continue
             found = "torch.where(condition)"
-        elif name in FUNCTIONS:
-            found = name
-        elif not name and isinstance(call.func, ast.Attribute) and call.func.attr in METHODS:
-            found = f"Tensor.{call.func.attr}"
-        else:
-            continue
-        if in_forward(module, call) or (name and training_loop(module, call)):
+        if in_forward(module, call) or training_loop(module, call):
             yield Draft(rule, call, Role.NEUTRAL, message=rule.message.replace("a result", f"`{found}`"))
+    for method in METHODS:
+        for call in module.calls_by_method.get(method, []):
+            if not module.callee(call) and in_forward(module, call):
+                message = rule.message.replace("a result", f"`Tensor.{method}`")
+                yield Draft(rule, call, Role.NEUTRAL, message=message)
     for node in module.of_type(ast.Subscript):
         if isinstance(node.ctx, ast.Load) and is_mask(module, node.slice, node.value) and in_forward(module, node):
             yield Draft(rule, node, Role.NEUTRAL, message=rule.message.replace("a result", "a selection by a mask"))

@@ -1,6 +1,5 @@
 """`torch.random.fork_rng(device_type="cuda")`: without the type it forks the accelerator's generators."""
 
-import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.calls import is_constant
@@ -13,9 +12,7 @@ NAME = "torch.random.fork_rng"
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every call that names CUDA."""
     module = context.module
-    for call in module.of_type(ast.Call):
-        if module.callee(call) != NAME:
-            continue
+    for call in module.calls_of(NAME):
         for keyword in call.keywords:
             if keyword.arg == "device_type" and is_constant(keyword.value, "cuda"):
                 edit = DropArgument(module.span(call), module.span(keyword.value))

@@ -15,7 +15,7 @@ GENERIC = ("torch.amp.GradScaler", "torch.GradScaler")
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for CUDA's own scaler, and for a generic one whose device is not written out."""
     module = context.module
-    for use in module.uses:
+    for use in module.uses_of((CUDA_FORM, *GENERIC)):
         call = module.call_of(use.node)
         if use.name == CUDA_FORM:
             edits: tuple[Rename | InsertArgument, ...] = (
@@ -24,7 +24,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             if call is not None and call.args:
                 edits += (InsertArgument(module.span(call), '"cuda"'),)
             yield Draft(rule, use.node, Role.MOVES, edits)
-        elif use.name in GENERIC and call is not None:
+        elif call is not None:
             device = argument(call, 0, "device")
             if device is not None and not isinstance(device, ast.Constant):
                 reason = (

@@ -40,9 +40,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     module = context.module
     if not context.project.facts.autocasts and "autocast" not in module.source:
         return
-    for call in module.of_type(ast.Call):
-        if module.callee(call) == "torch.nn.Sequential":
-            yield from (Draft(rule, norm, Role.NEUTRAL) for norm in _in_sequence(module, call))
+    for call in module.calls_of("torch.nn.Sequential"):
+        yield from (Draft(rule, norm, Role.NEUTRAL) for norm in _in_sequence(module, call))
     for class_ in module.of_type(ast.ClassDef):
         if "LayerNorm" not in module.text(class_):
             continue

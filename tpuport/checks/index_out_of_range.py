@@ -13,7 +13,7 @@ from tpuport.model import Rule
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every index tensor that is written out and reaches beyond a size that is written out too."""
     module = context.module
-    if not any(module.callee(call) == "torch.tensor" for call in module.of_type(ast.Call)):
+    if not module.calls_of("torch.tensor"):
         return
     for node in module.of_type(ast.Subscript):
         if isinstance(node.ctx, ast.Load):

@@ -21,11 +21,11 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     module = context.module
     kept = {alias.cuda for alias in aliases(module)}
     for use in module.uses:
-        found = TYPE_NAME.match(use.name)
+        found = TYPE_NAME.match(use.name) if use.name.startswith("torch.cuda.") else None
         if found and found[1] in DTYPES and use.node not in kept:
             yield _type_draft(context, rule, use.node, DTYPES[found[1]])
-    for node in module.of_type(ast.Constant):
-        found = TYPE_NAME.match(node.value) if isinstance(node.value, str) else None
+    for node in module.texts:
+        found = TYPE_NAME.match(str(node.value))
         if found and found[1] in DTYPES:
             yield _conversion(context, rule, node, DTYPES[found[1]]) or _text_draft(
                 context, rule, node, DTYPES[found[1]]

@@ -15,8 +15,8 @@ STAYS = "a `map_location` of None leaves a checkpoint where it was saved, on CUD
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every `torch.load` that may ask for CUDA."""
     module = context.module
-    for call in module.of_type(ast.Call):
-        if module.callee(call) != "torch.load" or is_unpacked(call):
+    for call in module.calls_of("torch.load"):
+        if is_unpacked(call):
             continue
         where = argument(call, 1, "map_location")
         if where is None and _other_branch_maps(context, call):
@@ -31,6 +31,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
                 yield Draft(rule, where, Role.BLOCKS, reason="the device that the storage goes to is numbered")
             else:
                 yield Draft(rule, where, Role.MOVES, (Replace(module.span(where), "{device}"),))
+    if "map_location" not in module.source and not module.calls_of("torch.load"):
+        return
     names = _location_names(module)
     for node in module.of_type(ast.Constant):
         if node.value is None and _is_location(module, node, names) and context.guards.cuda_tests(node):
@@ -74,8 +76,7 @@ def _is_location(module: Module, node: ast.expr, names: set[str]) -> bool:
 
 def _location_names(module: Module) -> set[str]:
     """The variables that the file gives as a `map_location`."""
-    keywords: list[ast.keyword] = module.of_type(ast.keyword)
-    return {dotted(keyword.value) for keyword in keywords if keyword.arg == "map_location"} - {""}
+    return {dotted(keyword.value) for _, keyword in module.keywords_by_name.get("map_location", [])} - {""}
 
 
 def _is_location_name(target: ast.expr, names: set[str]) -> bool:

@@ -64,8 +64,8 @@ MODES = {"bilinear": "antialias", "trilinear": "", "linear": ""}
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every such operator: a warning where it is sure to run on the accelerator, else for information."""
     module = context.module
-    for use in module.uses:
-        if use.name in FUNCTIONS and module.call_of(use.node) is not None:
+    for use in module.uses_of(FUNCTIONS):
+        if module.call_of(use.node) is not None:
             yield _draft(context, rule, use.node, use.name)
     if not imports_torch(module):
         return

@@ -12,6 +12,7 @@ from tpuport.draft import Context, Draft, Role
 from tpuport.model import Replace, Rule, Severity
 
 NCCL_THERE = "torch.distributed.is_nccl_available"
+BACKEND = "torch.distributed.Backend.NCCL"
 DISTRIBUTED = "torch.distributed"
 INIT = "torch.distributed.init_process_group"
 TAKES_BACKEND = {INIT: 0, "torch.distributed.new_group": 2, "torch.distributed.split_group": None}
@@ -23,27 +24,28 @@ DEFAULT = "torch.distributed.get_default_backend_for_device({device})"
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every string that names NCCL as a backend."""
     module = context.module
-    for node in module.of_type(ast.Constant):
-        if isinstance(node.value, str) and node.value.lower() == "nccl":
+    for node in module.texts:
+        text = str(node.value)
+        if len(text) == len("nccl") and text.lower() == "nccl":
             yield _draft(context, rule, node)
-        elif is_constant(node, "gloo") and _is_for_cuda(context, node):
+        elif text == "gloo" and _is_for_cuda(context, node):
             yield Draft(rule, node, Role.CUDA_ONLY)
-        elif isinstance(node.value, str) and "cuda:nccl" in node.value:
+        elif "cuda:nccl" in text:
             yield _composite(context, rule, node)
-    for call in module.of_type(ast.Call):
-        if module.callee(call) == INIT and not is_unpacked(call) and not call.args and _names_no_backend(call):
+    for call in module.calls_of(INIT):
+        if not is_unpacked(call) and not call.args and _names_no_backend(call):
             message = "no backend is named, and on a TPU DistributedDataParallel then finds none"
             reason = "pass `torch.distributed.get_default_backend_for_device(device)`: on CUDA that is NCCL, as now"
             yield Draft(rule, call, Role.NEUTRAL, message=message, reason=reason, severity=Severity.WARNING)
-    for use in module.uses:
+    for use in module.uses_of((NCCL_THERE, BACKEND)):
         if use.name == NCCL_THERE:
             arm = module.parents.get(module.call_of(use.node) or use.node)
             if isinstance(arm, ast.IfExp) and is_constant(arm.body, "nccl"):
                 continue  # the backend chosen by it has a draft of its own
             yield Draft(rule, use.node, Role.BLOCKS, reason="a TPU host has no NCCL; its own backend is the default")
-        elif use.name == "torch.distributed.Backend.NCCL" and names_backend_of_group(module, use.node):
+        elif names_backend_of_group(module, use.node):
             yield Draft(rule, use.node, Role.MOVES, (_default(module, use.node, use.node),))
-        elif use.name == "torch.distributed.Backend.NCCL":
+        else:
             yield Draft(rule, use.node, Role.BLOCKS, reason="what it is compared with or passed to is not followed")
 
 

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tpuport.analysis.module import dotted
+from tpuport.analysis.module import Module, dotted
 from tpuport.checks.tied_parameters import keep_parameters
 from tpuport.draft import Context, Draft
 from tpuport.model import Rule
@@ -13,19 +13,22 @@ from tpuport.model import Rule
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every `torch.optim` call on parameters above the first move of what they belong to."""
     module = context.module
-    calls = (call for call in module.of_type(ast.Call) if _makes_optimizer(context, call))
+    calls = _optimizers(module)
     early = (call for call in calls if _moves_later(context, call) or _moves_from_outside(context, call))
     yield from keep_parameters(context, rule, early, "a move keeps the optimizer's parameters")
 
 
-def _makes_optimizer(context: Context, call: ast.Call) -> bool:
-    """Whether it is one of torch's optimizers, or its result is called one."""
-    name = context.module.callee(call)
-    if name.startswith("torch."):
-        return name.startswith("torch.optim.") and ".lr_scheduler" not in name
-    parent = context.module.parents[call]
-    targets = parent.targets if isinstance(parent, ast.Assign) else []
-    return any(_OPTIMIZER.search(dotted(target).rpartition(".")[2]) for target in targets)
+def _optimizers(module: Module) -> Iterator[ast.Call]:
+    """The calls that make one of torch's optimizers, or whose results are called one."""
+    for use in module.uses:
+        call = module.call_of(use.node) if use.name.startswith("torch.optim.") else None
+        if call is not None and ".lr_scheduler" not in use.name:
+            yield call
+    for assigned in module.of_type(ast.Assign):
+        call = assigned.value if isinstance(assigned.value, ast.Call) else None
+        named = call and any(_OPTIMIZER.search(dotted(target).rpartition(".")[2]) for target in assigned.targets)
+        if call is not None and named and not module.callee(call).startswith("torch."):
+            yield call
 
 
 _OPTIMIZER = re.compile(r"optimi[sz]er$|optim$|(^|_)opt$", re.IGNORECASE)

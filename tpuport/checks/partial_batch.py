@@ -1,6 +1,5 @@
 """Loaders whose last batch is smaller: a TPU compiles the step once more for it."""
 
-import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.calls import argument, is_constant, is_unpacked
@@ -14,8 +13,8 @@ POSITION = 8
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every shuffling `DataLoader`, one to train with, that keeps the last batch."""
     module = context.module
-    for call in module.of_type(ast.Call):
-        if module.callee(call) != "torch.utils.data.DataLoader" or is_unpacked(call):
+    for call in module.calls_of("torch.utils.data.DataLoader"):
+        if is_unpacked(call):
             continue
         drops = argument(call, POSITION, "drop_last")
         shuffles = is_constant(argument(call, 2, "shuffle"), True)

@@ -13,8 +13,8 @@ from tpuport.model import Edit, Replace, Rule, SetArgument, Severity
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every group that is bound to a device; one that a test for CUDA chooses is right as it is."""
     module = context.module
-    for call in module.of_type(ast.Call):
-        value = argument(call, None, "device_id") if module.callee(call) == INIT else None
+    for call in module.calls_of(INIT):
+        value = argument(call, None, "device_id")
         if value is None or is_constant(value, None):
             continue
         if isinstance(value, ast.IfExp) and context.guards.tests_availability(value.test):

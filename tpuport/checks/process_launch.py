@@ -12,6 +12,7 @@ LAUNCHERS = {
     "torch.multiprocessing.spawn",
     "torch.multiprocessing.start_processes",
 }
+PARTS = tuple(f"{name}." for name in LAUNCHERS)
 TELLS = "set_tpu_launch_env"
 """The function of torch_tpu 0.2.0 that sets what the processes need."""
 
@@ -21,6 +22,5 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     if TELLS in context.module.source:
         return
     for use in context.module.uses:
-        name = next((name for name in LAUNCHERS if use.name == name or use.name.startswith(name + ".")), "")
-        if name:
+        if use.name in LAUNCHERS or use.name.startswith(PARTS):
             yield Draft(rule, use.node, Role.NEUTRAL, message=rule.message.replace("{name}", use.name))

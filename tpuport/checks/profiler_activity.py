@@ -18,12 +18,11 @@ SORT_KEYS = {
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every mention of the CUDA activity, and for the sort keys named after it."""
     module = context.module
-    for use in module.uses:
-        if use.name == CUDA:
-            yield _activity(context, rule, use.node)
-    for node in module.of_type(ast.Constant):
-        if isinstance(node.value, str) and node.value in SORT_KEYS and isinstance(module.parents[node], ast.keyword):
-            edit = Replace(module.span(node), f'"{SORT_KEYS[node.value]}"')
+    for use in module.uses_of((CUDA,)):
+        yield _activity(context, rule, use.node)
+    for node in module.texts:
+        if node.value in SORT_KEYS and isinstance(module.parents[node], ast.keyword):
+            edit = Replace(module.span(node), f'"{SORT_KEYS[str(node.value)]}"')
             yield Draft(rule, node, Role.MOVES, (edit,), message=f"the sort key {node.value!r} is CUDA's name for it")
 
 

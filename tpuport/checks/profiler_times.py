@@ -14,8 +14,8 @@ PROFILE = "torch.autograd.profiler.profile"
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every read of such a time, and for `use_cuda`."""
     module = context.module
-    for node in module.of_type(ast.Attribute):
-        if node.attr in TIMES and isinstance(node.ctx, ast.Load):
+    for node in (node for time in TIMES for node in module.attributes_by_name.get(time, [])):
+        if isinstance(node.ctx, ast.Load):
             name = node.attr.replace("cuda", "device")
             yield Draft(
                 rule,
@@ -24,14 +24,13 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
                 message=f"`{node.attr}` is an old name that newer torch lacks",
                 reason=f"the events of torch.profiler call it `{name}`; what this object is is not followed",
             )
-    for call in module.of_type(ast.Call):
-        if module.callee(call) == PROFILE:
-            used = argument(call, None, "use_cuda")
-            if used is not None and not is_constant(used, False, None):
-                yield Draft(
-                    rule,
-                    call,
-                    Role.NEUTRAL,
-                    message="`use_cuda` records CUDA alone, and elsewhere the CPU only",
-                    reason="`torch.profiler.profile()` records the accelerator that is there",
-                )
+    for call in module.calls_of(PROFILE):
+        used = argument(call, None, "use_cuda")
+        if used is not None and not is_constant(used, False, None):
+            yield Draft(
+                rule,
+                call,
+                Role.NEUTRAL,
+                message="`use_cuda` records CUDA alone, and elsewhere the CPU only",
+                reason="`torch.profiler.profile()` records the accelerator that is there",
+            )

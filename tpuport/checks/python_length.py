@@ -18,7 +18,7 @@ SEQUENCES = {"list", "List", "Sequence"}
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every tensor that the forward of a module makes as long as a list is."""
     module = context.module
-    made = [call for call in module.of_type(ast.Call) if module.callee(call) in MAKERS]
+    made = module.calls_of(*MAKERS)
     for method in METHODS:
         made += [call for call in module.calls_by_method.get(method, []) if not module.callee(call)]
     for call in made:
@@ -39,7 +39,7 @@ def _is_length(module: Module, node: ast.expr) -> bool:
     match node:
         case ast.Call(func=ast.Name(id="len" as name), args=[ast.Name() as of], keywords=[]):
             found = module.lookup(of)
-            return module.scopes[node].lookup(name) is None and found is not None and _are_lists(found[1])
+            return module.scopes[node.func].lookup(name) is None and found is not None and _are_lists(found[1])
         case ast.Call(func=ast.Name(id="max" | "sum"), args=[of], keywords=[]):
             return _are_lengths(of)
     return False

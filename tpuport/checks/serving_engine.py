@@ -18,11 +18,10 @@ SGLANG = {"sglang.Engine", "sglang.Runtime", "sglang.srt.server_args.ServerArgs"
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every engine, and for what one is asked for that a TPU lacks."""
     module = context.module
-    for call in module.of_type(ast.Call):
-        callee = module.callee(call)
-        if callee in VLLM:
+    for call in module.calls_of(*VLLM, *SGLANG):
+        if module.callee(call) in VLLM:
             yield from _vllm(rule, call)
-        elif callee in SGLANG:
+        else:
             yield Draft(rule, call, Role.NEUTRAL, message="SGLang's PyTorch engine runs no TPU", reason=serving.SGLANG)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tpuport.analysis.devices import loads
 from tpuport.analysis.guards import conditions
-from tpuport.analysis.module import Module, dotted
+from tpuport.analysis.module import Module, dotted, once
 from tpuport.analysis.scopes import Kind
 from tpuport.analysis.tensors import integer
 from tpuport.draft import Context, Draft, Role
@@ -40,8 +40,13 @@ class Alias:
     kind: str
 
 
-def aliases(module: Module) -> Iterator[Alias]:
+@once
+def aliases(module: Module) -> list[Alias]:
     """The CUDA tensor types that the module keeps in a plain variable."""
+    return list(_aliases(module)) if any(use.name.startswith("torch.cuda.") for use in module.uses) else []
+
+
+def _aliases(module: Module) -> Iterator[Alias]:
     for node in module.of_type(ast.Assign):
         match node:
             case ast.Assign(targets=[ast.Name() as target], value=ast.IfExp(body=body, orelse=orelse)):

@@ -19,7 +19,7 @@ def keep_parameters(context: Context, rule: Rule, nodes: Iterable[ast.expr | ast
     they do, is left as it is.
     """
     module = context.module
-    if any(use.name == SWAP for use in module.uses):
+    if SWAP in module.uses_by_name:
         return
     keep = f"""if {OTHER_THERE}:
     {SWAP}(True)  # {why}
@@ -66,14 +66,12 @@ def _blocks(parent: ast.AST) -> Iterator[list[ast.stmt]]:
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every `a.weight = b.weight`, unless the file keeps parameters whole when modules move."""
     module = context.module
-    if not any(use.name.startswith("torch") for use in module.uses):
-        return
     assignments = module.of_type(ast.Assign)
-    tied = (node for node in assignments if _is_parameter(node.targets[0]) and _is_parameter(node.value))
-    yield from keep_parameters(context, rule, tied, "a move keeps tied parameters tied")
+    tied = [node for node in assignments if _is_parameter(node.value) and _is_parameter(node.targets[0])]
+    if tied and any(use.name.startswith("torch") for use in module.uses):
+        yield from keep_parameters(context, rule, tied, "a move keeps tied parameters tied")
 
 
 def _is_parameter(node: ast.expr) -> bool:
     """Whether an expression is the weight of a part of something: `self.head.weight`, not `self.weight`."""
-    text = dotted(node)
-    return text.endswith(".weight") and text.count(".") > 1
+    return isinstance(node, ast.Attribute) and node.attr == "weight" and dotted(node).count(".") > 1

@@ -10,16 +10,16 @@ from tpuport.model import Rule
 
 TPU = re.compile(r"tpu(:\d+)?$")
 INTERNAL = {
-    "is_available": "torch.accelerator.is_available",
-    "device_count": "torch.accelerator.device_count",
-    "current_device": "torch.accelerator.current_device_index",
-    "set_device": "torch.accelerator.set_device_index",
-    "device": "torch.accelerator.device_index",
-    "synchronize": "torch.accelerator.synchronize",
-    "current_stream": "torch.accelerator.current_stream",
-    "set_stream": "torch.accelerator.set_stream",
-    "initial_seed": "torch.initial_seed",
-    "get_rng_state": "torch.get_device_module().default_generators",
+    "torch.tpu.is_available": "torch.accelerator.is_available",
+    "torch.tpu.device_count": "torch.accelerator.device_count",
+    "torch.tpu.current_device": "torch.accelerator.current_device_index",
+    "torch.tpu.set_device": "torch.accelerator.set_device_index",
+    "torch.tpu.device": "torch.accelerator.device_index",
+    "torch.tpu.synchronize": "torch.accelerator.synchronize",
+    "torch.tpu.current_stream": "torch.accelerator.current_stream",
+    "torch.tpu.set_stream": "torch.accelerator.set_stream",
+    "torch.tpu.initial_seed": "torch.initial_seed",
+    "torch.tpu.get_rng_state": "torch.get_device_module().default_generators",
 }
 """Names of `torch.tpu` that raise for users, with what stands for them."""
 
@@ -27,14 +27,12 @@ INTERNAL = {
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every TPU literal that torch is given, and for the names of `torch.tpu` that raise."""
     module = context.module
-    for node in module.of_type(ast.Constant):
-        if isinstance(node.value, str) and TPU.match(node.value) and _is_device(context, node):
+    for node in module.texts:
+        if TPU.match(str(node.value)) and _is_device(context, node):
             yield Draft(rule, node, Role.NEUTRAL, reason="take `torch.accelerator.current_accelerator()`")
-    for use in module.uses:
-        head, _, name = use.name.rpartition(".")
-        if head == "torch.tpu" and name in INTERNAL:
-            message = f"{use.name} is internal to torch_tpu, and raises"
-            yield Draft(rule, use.node, Role.NEUTRAL, message=message, reason=f"use `{INTERNAL[name]}`")
+    for use in module.uses_of(INTERNAL):
+        message = f"{use.name} is internal to torch_tpu, and raises"
+        yield Draft(rule, use.node, Role.NEUTRAL, message=message, reason=f"use `{INTERNAL[use.name]}`")
 
 
 def _is_device(context: Context, node: ast.Constant) -> bool:

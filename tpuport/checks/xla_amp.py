@@ -33,8 +33,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             yield Draft(rule, use.node, Role.BLOCKS, reason="it is passed on without being called")
         else:
             yield _autocast(context, rule, call)
-    for call in module.of_type(ast.Call):
-        if module.callee(call) in GENERIC and is_constant(argument(call, 0, "device_type"), "xla"):
+    for call in module.calls_of(*GENERIC):
+        if is_constant(argument(call, 0, "device_type"), "xla"):
             yield _generic(context, rule, call)
 
 

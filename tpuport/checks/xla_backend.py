@@ -14,9 +14,9 @@ METHODS = ("xla://", "pjrt://", "env://")
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every process group that is made over XLA."""
     module = context.module
-    for call in module.of_type(ast.Call):
+    for call in module.calls_of(GROUP):
         backend, method = argument(call, 0, "backend"), argument(call, None, "init_method")
-        if module.callee(call) == GROUP and (is_constant(backend, "xla") or is_constant(method, *METHODS[:2])):
+        if is_constant(backend, "xla") or is_constant(method, *METHODS[:2]):
             yield _draft(context, rule, call, backend, method)
 
 

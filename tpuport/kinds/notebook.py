@@ -182,7 +182,7 @@ def _in_order(found: Iterable[Finding]) -> tuple[Finding, ...]:
 def _own(views: Views, rules: Sequence[Rule]) -> Iterator[Finding]:
     """Findings of the rules for notebooks as such."""
     selected = {rule.code for rule in rules}
-    for rule in {rule.code: rule for rule in (*catalog.load().rules, *rules)}.values():
+    for rule in catalog.with_shipped(tuple(rules)):
         if rule.check and KIND in rule.files and rule.code in selected:
             yield from check_of(rule)(views, rule)
 

@@ -49,7 +49,7 @@ class Plain:
         """What `rules` find: nothing where no file of the run speaks of torch."""
         if not project.facts.uses_torch:
             return []
-        everything = {rule.code: rule for rule in (*catalog.load().rules, *rules)}.values()
+        everything = catalog.with_shipped(tuple(rules))
         try:
             document = self.read(source)
         except RecursionError:
