@@ -4,7 +4,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from tpuport.analysis.guards import Guards
 from tpuport.analysis.libraries import library_of
@@ -38,8 +38,12 @@ class Branches:
         self.module = module
         self.guards = guards
         self.moving = set(moving)
-        # `Load` and its kind are one object wherever they stand.
-        self.drafted = {node for top in drafted for node in ast.walk(top) if not isinstance(node, ast.expr_context)}
+        self._tops = list(drafted)
+
+    @cached_property
+    def drafted(self) -> set[ast.AST]:
+        """The claimed nodes with all in them; `Load` and its kind are one object wherever they stand."""
+        return {node for top in self._tops for node in ast.walk(top) if not isinstance(node, ast.expr_context)}
 
     # Signs of CUDA code
 
@@ -68,14 +72,10 @@ class Branches:
         yield from (node for node in imports if not _is_common(node))
 
     def _calls_cuda_code(self, call: ast.Call) -> bool:
-        name = self.module.qualified(call.func) or dotted(call.func)
-        if call.func in self.drafted or call in self.drafted or name.startswith("torch."):
+        name = self.module.callee(call) or dotted(call.func)
+        if not _is_cuda_code(name) or name.startswith("torch.") or call.func in self.drafted or call in self.drafted:
             return False
-        if library_of(name):
-            return True
-        if not CUDA_CODE.search(name) or MOVES_DATA.search(name):
-            return False
-        return not self._is_portable_here(call.func)
+        return bool(library_of(name)) or not self._is_portable_here(call.func)
 
     def _is_portable_here(self, func: ast.expr) -> bool:
         """Whether this file defines the function, and its body shows what rules know or moves data by a device."""
@@ -177,6 +177,12 @@ class Branches:
         if isinstance(node, ast.Attribute):
             return self._is_read(node.value) and not CUDA_CODE.search(node.attr) and not self.module.qualified(node)
         return self._is_plain(node)
+
+
+@lru_cache(maxsize=4096)
+def _is_cuda_code(name: str) -> bool:
+    """Whether a function's name says that it is CUDA code."""
+    return bool(library_of(name) or (CUDA_CODE.search(name) and not MOVES_DATA.search(name)))
 
 
 def _is_common(node: ast.Import | ast.ImportFrom) -> bool:

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from tpuport.analysis.module import Module, dotted
+from tpuport.analysis.module import Module, dotted, once
 from tpuport.model import Project
 
 DEVICE_NAME = re.compile(r"(^|_)(devices?|dev|device_type|device_name|map_location)(_|\d*$)", re.IGNORECASE)
@@ -121,24 +121,21 @@ def _constructed(module: Module, call: ast.Call) -> CudaDevice | None:
     return CudaDevice(call, Index.ZERO if zero else Index.GIVEN, False)
 
 
+@once
 def cuda_devices(module: Module) -> list[CudaDevice]:
     """Every outermost expression of the module that names a CUDA device."""
-    found: list[CudaDevice] = []
-    inside: set[ast.AST] = set()
-    for node in module.nodes if "cuda" in module.source else ():
-        kind = type(node)
-        if kind is ast.Constant:
-            value = node.value  # type: ignore[attr-defined]
-            if type(value) is not str or not value.startswith("cuda"):
-                continue
-        elif kind is not ast.Call and kind is not ast.JoinedStr and kind is not ast.BinOp:
-            continue
-        if node not in inside:
-            device = cuda_device(module, node)
-            if device:
-                found.append(device)
-                inside.update(ast.walk(node))
-    return found
+    if "cuda" not in module.source:
+        return []
+    candidates: list[ast.expr] = [
+        *(node for node in module.texts if str(node.value).startswith("cuda")),
+        *module.of_type(ast.JoinedStr),
+        *module.calls_by_method.get("format", []),
+        *module.of_type(ast.BinOp),
+        *module.calls_of("torch.device"),
+    ]
+    found = {node: device for node in candidates if (device := cuda_device(module, node)) is not None}
+    inside = {inner for node in found for inner in ast.walk(node) if inner is not node}
+    return [found[node] for node in module.in_order(found.keys() - inside)]
 
 
 class Place(Enum):

@@ -3,7 +3,7 @@
 import ast
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeGuard
@@ -30,6 +30,8 @@ class Condition:
 def atoms(test: ast.expr, holds: bool) -> Iterator[Condition]:
     """What follows for the parts of `test`, taken apart at `not`, `and` and `or`."""
     match test:
+        case ast.Name() | ast.Attribute():
+            yield Condition(test, holds)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             yield from atoms(operand, not holds)
         case ast.BoolOp(op=ast.And(), values=values) if holds:
@@ -92,40 +94,45 @@ def blocks(parent: ast.AST) -> Iterator[list[ast.stmt]]:
 def conditions(module: Module, node: ast.AST) -> Iterator[Condition]:
     """Every condition that dominates `node`: enclosing tests, earlier operands, early exits and assertions."""
     for child, parent in module.ancestors(node):
-        match parent:
-            case ast.If(test=test, body=body, orelse=orelse):
-                if child in body:
-                    yield from atoms(test, True)
-                elif child in orelse:
-                    yield from atoms(test, False)
-            case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[*_, last]), body=body) if child in body:
-                yield from atoms(last, True)
-            case ast.While(test=test, body=body) if child in body:
+        yield from _conditions_of(module, child, parent)
+
+
+def _conditions_of(module: Module, child: ast.AST, parent: ast.AST) -> Iterator[Condition]:
+    """The conditions under which `parent`, where that runs, gets to `child`."""
+    match parent:
+        case ast.If(test=test, body=body, orelse=orelse):
+            if child in body:
                 yield from atoms(test, True)
-            case ast.IfExp(test=test):
-                if child is parent.body:
+            elif child in orelse:
+                yield from atoms(test, False)
+        case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[*_, last]), body=body) if child in body:
+            yield from atoms(last, True)
+        case ast.While(test=test, body=body) if child in body:
+            yield from atoms(test, True)
+        case ast.IfExp(test=test):
+            if child is parent.body:
+                yield from atoms(test, True)
+            elif child is parent.orelse:
+                yield from atoms(test, False)
+        case ast.BoolOp(op=op, values=values):
+            for value in _until(values, child):
+                yield from atoms(value, isinstance(op, ast.And))
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if child in parent.body:
+            for decorator in parent.decorator_list:
+                yield from _unless_skipped(decorator)
+        case ast.comprehension(ifs=ifs):
+            if child in ifs:
+                for test in _until(ifs, child):
                     yield from atoms(test, True)
-                elif child is parent.orelse:
-                    yield from atoms(test, False)
-            case ast.BoolOp(op=op, values=values):
-                for value in _until(values, child):
-                    yield from atoms(value, isinstance(op, ast.And))
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if child in parent.body:
-                for decorator in parent.decorator_list:
-                    yield from _unless_skipped(decorator)
-            case ast.comprehension(ifs=ifs):
-                if child in ifs:
-                    for test in _until(ifs, child):
+        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+            if child not in parent.generators:
+                for generator in parent.generators:
+                    for test in generator.ifs:
                         yield from atoms(test, True)
-            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
-                if child not in parent.generators:
-                    for generator in parent.generators:
-                        for test in generator.ifs:
-                            yield from atoms(test, True)
-        if isinstance(child, ast.stmt):
-            for block in blocks(parent):
-                if child in block:
-                    yield from _before(module, block[: block.index(child)])
+    if isinstance(child, ast.stmt):
+        for block in blocks(parent):
+            if child in block:
+                yield from _before(module, block[: block.index(child)])
 
 
 SKIPS = {"skipIf": False, "skipif": False, "xfail": False, "skipUnless": True}
@@ -234,29 +241,33 @@ def flags(module: Module, assignments: list[tuple[FlagKey, ast.expr]], is_test: 
 
     A flag may be passed on (`use = flag and not args.cpu`), so the search goes on until nothing new is found.
     """
+    parts = [
+        ((key, holds), part)
+        for key, value in assignments
+        for holds in (True, False)
+        for condition in atoms(value, holds)
+        if (part := _part(module, condition, is_test)) is not None
+    ]
     found: Flags = {}
     size = -1
     while size != sum(map(len, found.values())):
         size = sum(map(len, found.values()))
-        for key, value in assignments:
-            for holds in (True, False):
-                for source in _sources(module, value, holds, is_test, found):
-                    known = found.setdefault((key, holds), [])
-                    if source not in known:
-                        known.append(source)
+        for flag, part in parts:
+            for source in [part] if isinstance(part, ast.expr) else list(found.get(part, [])):
+                known = found.setdefault(flag, [])
+                if source not in known:
+                    known.append(source)
     return found
 
 
-def _sources(
-    module: Module, value: ast.expr, holds: bool, is_test: Callable[[Condition], bool], found: Flags
-) -> Iterator[ast.expr]:
-    for condition in atoms(value, holds):
-        if is_test(condition):
-            yield truth(condition.test)
-        elif isinstance(condition.test, ast.Name | ast.Attribute):
-            inner = flag_key(module, condition.test)
-            if inner is not None:
-                yield from list(found.get((inner, condition.holds), []))
+def _part(
+    module: Module, condition: Condition, is_test: Callable[[Condition], bool]
+) -> ast.expr | tuple[FlagKey, bool] | None:
+    """The test that a condition is, or else the flag that it asks."""
+    if is_test(condition):
+        return truth(condition.test)
+    inner = flag_key(module, condition.test) if isinstance(condition.test, ast.Name | ast.Attribute) else None
+    return (inner, condition.holds) if inner is not None else None
 
 
 def _assignments(module: Module) -> Iterator[tuple[FlagKey, ast.expr]]:
@@ -283,9 +294,23 @@ class Guards:
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        self._assignments = list(_assignments(module))
-        self._cuda_flags = flags(module, [*self._assignments, *self._passed_on()], self._tests_cuda)
-        self._accelerator_flags = flags(module, self._assignments, self._tests_accelerator)
+        self._around: dict[ast.AST, list[ast.expr]] = {}
+
+    @cached_property
+    def _assignments(self) -> list[tuple[FlagKey, ast.expr]]:
+        return list(_assignments(self.module))
+
+    @cached_property
+    def _cuda_flags(self) -> Flags:
+        if not self._tests:
+            return {}
+        return flags(self.module, [*self._assignments, *self._passed_on()], self._tests_cuda)
+
+    @cached_property
+    def _accelerator_flags(self) -> Flags:
+        if not self.module.calls_of(ACCELERATOR_AVAILABLE):
+            return {}
+        return flags(self.module, self._assignments, self._tests_accelerator)
 
     @cached_property
     def _values(self) -> dict[FlagKey, list[ast.expr]]:
@@ -307,6 +332,8 @@ class Guards:
                     yield from ((FlagKey(id(scope), name), value) for value in named[name])
 
     def _tests_cuda(self, condition: Condition) -> bool:
+        if truth(condition.test) not in self._tests:
+            return False
         if self.tests_availability(condition.test) or _asks_for_nccl(condition.test):
             return condition.holds
         if self.counts_devices(condition.test):
@@ -330,19 +357,30 @@ class Guards:
 
     def cuda_tests(self, node: ast.AST) -> list[ast.expr]:
         """The tests for CUDA that have a say in whether `node` runs, also as one of several reasons for it to."""
-        return [
-            test
-            for condition in conditions(self.module, node)
-            for part in _alternatives(condition)
-            for test in self.cuda_sources(part)
-        ]
+        parent = self.module.parents.get(node)
+        if parent is None or not self._tests:
+            return []
+        if node not in self._around:
+            own = [
+                test
+                for condition in _conditions_of(self.module, node, parent)
+                for part in _alternatives(condition)
+                for test in self.cuda_sources(part)
+            ]
+            outer = self.cuda_tests(parent)
+            self._around[node] = [*own, *outer] if own else outer
+        return self._around[node]
 
     def has_accelerator(self, node: ast.AST) -> bool:
         """Whether some accelerator is known to be there where `node` runs, once the tests around it have moved."""
+        if not self._tests and not self.module.calls_of(ACCELERATOR_AVAILABLE):
+            return False
         return any(self.proves_accelerator(condition) for condition in conditions(self.module, node))
 
     def knows_accelerators(self, node: ast.AST) -> bool:
         """Whether `node` runs only after a test of `torch.accelerator`, so that what it asks of CUDA is deliberate."""
+        if not self.module.calls_of(ACCELERATOR_AVAILABLE):
+            return False
         return any(
             self._tests_accelerator(condition) or self._flag(condition, self._accelerator_flags)
             for condition in conditions(self.module, node)
@@ -414,23 +452,26 @@ class Guards:
         call = truth(test) if isinstance(test, ast.expr) else test
         return isinstance(call, ast.Call) and self.module.callee(call) == COUNT
 
-    def tests(self) -> list[ast.expr]:
+    def tests(self) -> Collection[ast.expr]:
         """Every test for CUDA in the module, in source order."""
-        return self._tests
-
-    def _is_count(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Call) and self.counts_devices(node)
+        return self._tests.keys()
 
     @cached_property
-    def _tests(self) -> list[ast.expr]:
-        return [
-            node
-            for node in self.module.nodes
-            if isinstance(node, ast.Call | ast.Compare | ast.Attribute)
-            and (
-                self._is_count(node)
-                or self.tests_availability(node)
-                or _asks_for_nccl(node)
-                or compares_with_cuda(node) is not None
-            )
+    def _tests(self) -> dict[ast.expr, None]:
+        """The tests as the keys of a dictionary, which looks them up and keeps their order."""
+        module = self.module
+        asks_for_nccl = [
+            *module.calls_by_method.get("is_nccl_available", []),
+            *module.calls_by_function.get("is_nccl_available", []),
         ]
+        compared: list[ast.expr] = [
+            *module.of_type(ast.Compare),
+            *module.calls_by_method.get("startswith", []),
+            *module.attributes_by_name.get("is_cuda", []),
+        ]
+        found = {
+            *module.calls_of(CUDA_AVAILABLE, COUNT),
+            *filter(tests_nccl, asks_for_nccl),
+            *(node for node in compared if compares_with_cuda(node) is not None),
+        }
+        return dict.fromkeys(module.in_order(found))

@@ -123,6 +123,11 @@ class Module:
             return rows[0][span.column : span.end_column]
         return "\n".join([rows[0][span.column :], *rows[1:-1], rows[-1][: span.end_column]])
 
+    def in_order(self, nodes: Collection[Node]) -> list[Node]:
+        """`nodes` of the module in the order in which they are visited, each once."""
+        wanted = set(nodes)
+        return [node for node in self.nodes if node in wanted] if wanted else []
+
     def ancestors(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         """Pairs (child, parent) from `node` up to the module."""
         while node in self.parents:

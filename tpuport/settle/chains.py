@@ -42,6 +42,8 @@ class Chains:
     def build(self) -> list[Chain]:
         """All chains; a draft belongs to each test that has a say in whether it runs."""
         tests = [test for test in self.context.guards.tests() if not self._is_settled(test)]
+        if not tests:
+            return []
         chains = {test: Chain(number, [test]) for number, test in enumerate(tests)}
 
         def join(group: list[ast.expr]) -> None:
@@ -82,10 +84,11 @@ class Chains:
         """Calls of functions of this file that hold something with no counterpart."""
         holders = {self.module.function(draft.node) for draft in self.drafts if draft.role is Role.BLOCKS}
         names = {function.name for function in holders if function is not None}
-        for call in self.module.of_type(ast.Call):
-            function = self.module.function(call)
-            if dotted(call.func).removeprefix("self.") in names and (function is None or function.name not in names):
-                yield call
+        for call in self.module.of_type(ast.Call) if names else ():
+            if dotted(call.func).removeprefix("self.") in names:
+                function = self.module.function(call)
+                if function is None or function.name not in names:
+                    yield call
 
     def _asked_together(self, test: ast.expr) -> list[ast.expr]:
         """Tests that move with an availability test: of a device, in the same condition or around it."""

@@ -200,10 +200,12 @@ class Reasons:
 
     def _guards_speedup(self, test: ast.expr) -> bool:
         """Whether the branch holds something that pays on any accelerator."""
-        words = (node for node in self.module.nodes if _word(node) in PORTABLE_SPEEDUPS)
+        named: list[ast.AST] = [node for node in self.module.of_type(ast.keyword) if node.arg in PORTABLE_SPEEDUPS]
+        for name in PORTABLE_SPEEDUPS:
+            named += self.module.attributes_by_name.get(name, [])
         return any(
             test in self.context.guards.cuda_sources(condition)
-            for node in words
+            for node in named
             for condition in conditions(self.module, node)
         )
 
@@ -256,10 +258,3 @@ class Reasons:
 
 def _last(node: ast.AST) -> str:
     return dotted(node).rpartition(".")[2]
-
-
-def _word(node: ast.AST) -> str | None:
-    """The name of an attribute or of a keyword argument."""
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.arg if isinstance(node, ast.keyword) else None
