@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from tpuport import catalog, suppress
 from tpuport.analysis.module import Module
@@ -59,11 +59,9 @@ class _Book:
 def _drafts(context: Context, book: _Book) -> Iterator[Draft]:
     yield from book.table.drafts(context)
     source = context.module.source
-    spoken: dict[tuple[str, ...], bool] = {(): True}
+    there = cache(source.__contains__)
     for rule in book.checks:
-        if rule.words not in spoken:
-            spoken[rule.words] = any(word in source for word in rule.words)
-        if spoken[rule.words]:
+        if not rule.words or any(map(there, rule.words)):
             yield from check_of(rule)(context, rule)
     if INSTALLS in source:
         yield from _packaging(context, book.packaging)

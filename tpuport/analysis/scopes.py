@@ -78,9 +78,6 @@ _NO_CHILDREN = {"ctx", "op", "ops", "id", "attr", "type_comment", "kind", "conve
 _CHILDREN: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: ()}
 """The fields of each class of node that may hold others, worked out once."""
 
-_LEAVES = (ast.Name, ast.Constant)
-"""Classes of more than half of all nodes: they have no children and bind nothing by themselves."""
-
 
 def _child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
     if kind not in _CHILDREN:
@@ -89,11 +86,11 @@ def _child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
 
 
 class ScopeBuilder:
-    """Fills `scopes` (the scope that each node is evaluated in), `parents` and `order` in one walk."""
+    """Fills `scopes` (the scope that each name is evaluated in), `parents` and `order` in one walk."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.module = Scope(tree, None)
-        self.scopes: dict[ast.AST, Scope] = {}
+        self.scopes: dict[ast.Name, Scope] = {}
         self.parents: dict[ast.AST, ast.AST] = {}
         self.order: list[ast.AST] = []
         self.own: dict[ast.AST, Scope] = {tree: self.module}
@@ -102,28 +99,41 @@ class ScopeBuilder:
         self.visit(tree)
 
     def visit(self, node: ast.AST) -> None:
-        """Record where `node` stands, bind what it binds, then go on to its children."""
-        self.scopes[node] = self._scope
+        """Take note of `node`, bind what it binds, then go on to its children."""
         self.order.append(node)
-        kind = type(node)
-        if kind not in _VISITORS:
-            _VISITORS[kind] = getattr(ScopeBuilder, "visit_" + kind.__name__, ScopeBuilder.generic_visit)
-        _VISITORS[kind](self, node)
+        if type(node) is ast.Name:
+            self.scopes[node] = self._scope
+            return
+        visitor = _VISITORS.get(type(node))
+        if visitor is None:
+            self.generic_visit(node)
+        else:
+            visitor(self, node)
 
     def generic_visit(self, node: ast.AST) -> None:
         """Visit every child and remember its parent."""
+        # As `visit` would, without its call: names and constants are more than half of all nodes.
         parents, scopes, add, scope = self.parents, self.scopes, self.order.append, self._scope
         kind = type(node)
         for name in _CHILDREN.get(kind) or _child_fields(kind):
             child: Any = getattr(node, name, None)
             for item in child if type(child) is list else (child,):
-                if type(item) in _LEAVES:  # as `visit` would, without the calls
+                kind = type(item)
+                if kind is ast.Name:
                     parents[item] = node
                     scopes[item] = scope
                     add(item)
+                elif kind is ast.Constant:
+                    parents[item] = node
+                    add(item)
+                elif kind in _VISITORS:
+                    parents[item] = node
+                    add(item)
+                    _VISITORS[kind](self, item)
                 elif isinstance(item, ast.AST):
                     parents[item] = node
-                    self.visit(item)
+                    add(item)
+                    self.generic_visit(item)
 
     def _child(self, child: ast.AST, parent: ast.AST) -> None:
         self.parents[child] = parent
@@ -158,7 +168,6 @@ class ScopeBuilder:
 
     def _parameters(self, node: ast.AST, arguments: ast.arguments) -> None:
         self.parents[arguments] = node
-        self.scopes[arguments] = self._scope
         scope = self.own.setdefault(node, Scope(node, self._scope))
         positional = [*arguments.posonlyargs, *arguments.args]
         defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
@@ -196,7 +205,6 @@ class ScopeBuilder:
         outer, self._scope = self._scope, self.own.setdefault(node, Scope(node, self._scope))
         for index, generator in enumerate(node.generators):
             self.parents[generator] = node
-            self.scopes[generator] = self._scope
             self._target(generator.target, None, generator)
             self._child(generator.target, generator)
             if index:
@@ -340,5 +348,9 @@ def is_marimo_cell(node: ast.AST) -> bool:
     )
 
 
-_VISITORS: dict[type[ast.AST], Callable[[ScopeBuilder, Any], None]] = {}
-"""The method for each class of node, looked up once."""
+_VISITORS: dict[type[ast.AST], Callable[[ScopeBuilder, Any], None]] = {
+    getattr(ast, name.removeprefix("visit_")): method
+    for name, method in vars(ScopeBuilder).items()
+    if name.startswith("visit_")
+}
+"""The method for each class of node that binds something, or that evaluates a part of itself elsewhere."""

@@ -37,9 +37,9 @@ def _has_length(module: Module, node: ast.expr) -> bool:
 def _is_length(module: Module, node: ast.expr) -> bool:
     """Whether a value is the length of a list, or the greatest of several lengths or their sum."""
     match node:
-        case ast.Call(func=ast.Name(id="len" as name), args=[ast.Name() as of], keywords=[]):
+        case ast.Call(func=ast.Name(id="len") as function, args=[ast.Name() as of], keywords=[]):
             found = module.lookup(of)
-            return module.scopes[node.func].lookup(name) is None and found is not None and _are_lists(found[1])
+            return module.lookup(function) is None and found is not None and _are_lists(found[1])
         case ast.Call(func=ast.Name(id="max" | "sum"), args=[of], keywords=[]):
             return _are_lengths(of)
     return False
