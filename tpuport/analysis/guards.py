@@ -460,10 +460,6 @@ class Guards:
     def _tests(self) -> dict[ast.expr, None]:
         """The tests as the keys of a dictionary, which looks them up and keeps their order."""
         module = self.module
-        asks_for_nccl = [
-            *module.calls_by_method.get("is_nccl_available", []),
-            *module.calls_by_function.get("is_nccl_available", []),
-        ]
         compared: list[ast.expr] = [
             *module.of_type(ast.Compare),
             *module.calls_by_method.get("startswith", []),
@@ -471,7 +467,7 @@ class Guards:
         ]
         found = {
             *module.calls_of(CUDA_AVAILABLE, COUNT),
-            *filter(tests_nccl, asks_for_nccl),
+            *filter(tests_nccl, module.calls_named("is_nccl_available")),
             *(node for node in compared if compares_with_cuda(node) is not None),
         }
         return dict.fromkeys(module.in_order(found))

@@ -229,12 +229,14 @@ class Module:
         found = []
         nameable, parents = self._nameable, self.parents
         for root in self.of_type(ast.Name):
-            if root.id not in nameable or type(root.ctx) is not ast.Load or not self.qualified(root):
+            if root.id not in nameable or type(root.ctx) is not ast.Load or not (name := self._qualified(root, 0)):
                 continue  # no part of a chain has a name unless its root has
             node: ast.expr = root
             while isinstance(parent := parents[node], ast.Attribute):
                 node = parent
-            found.append(Use(node, self.qualified(node)))
+                name = canonical(f"{name}.{node.attr}")
+            name = self._names[node] = canonical(name)
+            found.append(Use(node, name))
         return found
 
     @cached_property
@@ -309,6 +311,10 @@ class Module:
             if isinstance(call.func, ast.Name):
                 found.setdefault(call.func.id, []).append(call)
         return found
+
+    def calls_named(self, name: str) -> list[ast.Call]:
+        """Calls of a function or a method of that name."""
+        return [*self.calls_by_function.get(name, []), *self.calls_by_method.get(name, [])]
 
     @cached_property
     def bound_names(self) -> set[str]:

@@ -42,8 +42,9 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         return
     for call in module.calls_of("torch.nn.Sequential"):
         yield from (Draft(rule, norm, Role.NEUTRAL) for norm in _in_sequence(module, call))
+    norms = {up for call in module.calls_of(_NORM) for _, up in module.ancestors(call)}
     for class_ in module.of_type(ast.ClassDef):
-        if "LayerNorm" not in module.text(class_):
+        if class_ not in norms or "LayerNorm" not in module.text(class_):
             continue
         parts = _Parts.of(module, class_)
         if _NORM in parts.made.values():

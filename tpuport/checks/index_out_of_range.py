@@ -16,23 +16,25 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     if not module.calls_of("torch.tensor"):
         return
     for node in module.of_type(ast.Subscript):
-        if isinstance(node.ctx, ast.Load):
+        if isinstance(node.slice, ast.Call | ast.Name) and isinstance(node.ctx, ast.Load):
             yield from _beyond(context, rule, node.slice, size(module, node.value), negative=True)
-    tables = _tables(module)
-    for call in module.of_type(ast.Call):
-        name = module.callee(call)
-        if name == "torch.index_select" and len(call.args) == 3:
+    for call in module.calls_of("torch.index_select"):
+        if len(call.args) == 3:
             dimension = integer(call.args[1])
             known = size(module, call.args[0], dimension) if dimension is not None else None
             yield from _beyond(context, rule, call.args[2], known)
-        elif name == "torch.nn.functional.embedding" and len(call.args) > 1:
+    for call in module.calls_of("torch.nn.functional.embedding"):
+        if len(call.args) > 1:
             yield from _beyond(context, rule, call.args[0], size(module, call.args[1]))
-        elif name == "torch.nn.functional.one_hot":
-            given = argument(call, 1, "num_classes")
-            classes = integer(given)
-            if call.args and classes is not None and classes > 0:
-                yield from _beyond(context, rule, call.args[0], classes)
-        elif len(call.args) == 1 and not name:
+    for call in module.calls_of("torch.nn.functional.one_hot"):
+        classes = integer(argument(call, 1, "num_classes"))
+        if call.args and classes is not None and classes > 0:
+            yield from _beyond(context, rule, call.args[0], classes)
+    if not module.calls_of("torch.nn.Embedding"):
+        return
+    tables = _tables(module)
+    for call in module.of_type(ast.Call):
+        if len(call.args) == 1 and not module.callee(call):
             yield from _beyond(context, rule, call.args[0], _rows(module, call.func, tables))
 
 

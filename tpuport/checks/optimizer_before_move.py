@@ -26,9 +26,18 @@ def _optimizers(module: Module) -> Iterator[ast.Call]:
             yield call
     for assigned in module.of_type(ast.Assign):
         call = assigned.value if isinstance(assigned.value, ast.Call) else None
-        named = call and any(_OPTIMIZER.search(dotted(target).rpartition(".")[2]) for target in assigned.targets)
-        if call is not None and named and not module.callee(call).startswith("torch."):
+        if (
+            call is not None
+            and any(map(_is_optimizer, assigned.targets))
+            and not module.callee(call).startswith("torch.")
+        ):
             yield call
+
+
+def _is_optimizer(target: ast.expr) -> bool:
+    """Whether a variable, or an attribute, is called an optimizer."""
+    name = target.id if isinstance(target, ast.Name) else getattr(target, "attr", "")
+    return "opt" in name.lower() and bool(_OPTIMIZER.search(name) and dotted(target))
 
 
 _OPTIMIZER = re.compile(r"optimi[sz]er$|optim$|(^|_)opt$", re.IGNORECASE)

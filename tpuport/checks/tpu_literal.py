@@ -28,7 +28,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every TPU literal that torch is given, and for the names of `torch.tpu` that raise."""
     module = context.module
     for node in module.texts:
-        if TPU.match(str(node.value)) and _is_device(context, node):
+        text = str(node.value)
+        if text.startswith("tpu") and TPU.match(text) and _is_device(context, node):
             yield Draft(rule, node, Role.NEUTRAL, reason="take `torch.accelerator.current_accelerator()`")
     for use in module.uses_of(INTERNAL):
         message = f"{use.name} is internal to torch_tpu, and raises"

@@ -1,6 +1,5 @@
 """The TPUs of Lightning, Accelerate and transformers, which are those of PyTorch/XLA."""
 
-import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.calls import is_constant
@@ -20,11 +19,13 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     module = context.module
     for name in ("accelerator", *ARGUMENTS):
         for call, keyword in module.keywords_by_name.get(name, []):
-            if _last(call) in TRAINERS and (name in ARGUMENTS or is_constant(keyword.value, "tpu")):
+            if dotted(call.func).rpartition(".")[2] in TRAINERS and (
+                name in ARGUMENTS or is_constant(keyword.value, "tpu")
+            ):
                 reason = "leave it to the framework's own choice of the accelerator, or hand it a device of torch"
                 yield Draft(rule, keyword.value, Role.NEUTRAL, reason=reason)
-    for call in module.of_type(ast.Call):
-        if _last(call) in TESTS:
+    for call in (call for name in TESTS for call in module.calls_named(name)):
+        if dotted(call.func):
             reason = "without torch_xla it is false: what it guards does not run"
             yield Draft(rule, call, Role.NEUTRAL, reason=reason, severity=Severity.INFO)
     for node in (node for name in ("TPU", "XLA") for node in module.attributes_by_name.get(name, [])):
@@ -35,8 +36,3 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         if use.name.rpartition(".")[2] in STRATEGIES and use.name.split(".")[0] in ("lightning", "pytorch_lightning"):
             reason = "the framework's DDP or FSDP strategy stands for it, one process a TPU"
             yield Draft(rule, use.node, Role.NEUTRAL, reason=reason)
-
-
-def _last(call: ast.Call) -> str:
-    """The name of what is called, without what it is an attribute of; empty where it is no plain chain."""
-    return dotted(call.func).rpartition(".")[2]
