@@ -63,7 +63,7 @@ class Replace:
 
     `{0}`, `{1}`… stand for the expressions at `holes`, with whatever edits fall inside them;
     `{device}`, `{device.type}` and `{autocast_dtype}` stand for hoisted variables; `{new device}` and
-    `{new device.type}` for the value of a variable that may itself serve as one (see `tpuport.rewrite.hoist`).
+    `{new device.type}` for the value of a variable that may itself serve as one (see `tpuport.rewrite.variables`).
     """
 
     span: Span

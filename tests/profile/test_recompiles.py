@@ -14,8 +14,8 @@ from tpuport.profile.session import load
 
 STARTED = Started("2.13.0", "tpu", ("/lib/",))
 CALL = Frame("/project/train.py", 9, "<module>")
-ROOT = FrameStarted(0, 0, 0, (CALL, Frame("/lib/tpuport/wrapper.py", 1, "Model")))
-FORWARD = FrameStarted(1, 0, 0, (CALL, Frame("/project/model.py", 4, "forward")))
+ROOT = FrameStarted(0, 0, (CALL, Frame("/lib/tpuport/wrapper.py", 1, "Model")))
+FORWARD = FrameStarted(1, 0, (CALL, Frame("/project/model.py", 4, "forward")))
 VALUE = """n == 0   # return x * n  # /project/model.py:6 in forward
 User stack trace:
   File "/project/model.py", line 6, in forward

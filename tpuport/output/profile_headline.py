@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tpuport.output.profile_units import duration
 from tpuport.output.style import count
 from tpuport.profile.analyses import Report
-from tpuport.profile.analyses.modes import Failure
+from tpuport.profile.analyses.failures import Failure
 from tpuport.profile.plan import Device, Mode
 
 

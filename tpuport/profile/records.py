@@ -205,9 +205,7 @@ class UserCompile:
 
     kind: ClassVar[str] = "user-compile"
     frame: Frame | None
-    arguments: tuple[str, ...]
-    honoured: bool
-    """False in eager modes, where the call is passed through."""
+    """The user's line that calls it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +215,6 @@ class FrameStarted:
     kind: ClassVar[str] = "frame-started"
     frame_id: int
     compile_id: int
-    attempt: int
     stack: tuple[Frame, ...]
 
 

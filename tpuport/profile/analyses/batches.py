@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tpuport.profile.analyses.modes import failure
+from tpuport.profile.analyses.failures import failure
 from tpuport.profile.batch_search import Measured, bounds, error, line
 from tpuport.profile.chips.specs import CHIPS, GIB, Chip
 from tpuport.profile.figures import Basis, Figure

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tpuport.profile.analyses.failures import Failure, failure
 from tpuport.profile.analyses.losses import LossRow, compare_losses
-from tpuport.profile.analyses.modes import Failure, failure
 from tpuport.profile.digests import TENSOR_TOLERANCES, Deviation, compare, least_precise
 from tpuport.profile.layout import REFERENCE
 from tpuport.profile.plan import reference_plan

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tpuport.profile.analyses.failures import Failure, failure
 from tpuport.profile.analyses.losses import compare_losses
-from tpuport.profile.analyses.modes import Failure, StepTime, failure, step_time_of
+from tpuport.profile.analyses.modes import StepTime, step_time_of
 from tpuport.profile.analyses.programs import count_graphs, counted_step
 from tpuport.profile.plan import Mode
 from tpuport.profile.records import GraphBreak, Program, Recompile, Step

@@ -216,13 +216,13 @@ class ModelCalls:
     def _user_frame(self, frame: types.FrameType | None) -> Frame | None:
         return innermost_user_frame(python_stack(frame), self._prefixes)
 
-    def _record(self, frame: types.FrameType, keywords: dict[str, Any]) -> None:
-        self._writer.write(UserCompile(self._user_frame(frame), tuple(sorted(keywords)), self._compile_models))
+    def _record(self, frame: types.FrameType) -> None:
+        self._writer.write(UserCompile(self._user_frame(frame)))
 
     def _make_module_compile(self) -> Callable[..., None]:
         @functools.wraps(torch.nn.Module.compile)
         def module_compile(module: torch.nn.Module, *arguments: Any, **keywords: Any) -> None:
-            self._record(sys._getframe(1), keywords)
+            self._record(sys._getframe(1))
             if self._compile_models:
                 self._note_recurrence(module, sys._getframe(1))
                 # What nn.Module.compile does, without being recorded twice.
@@ -233,7 +233,7 @@ class ModelCalls:
     def _make_compile(self) -> Callable[..., Any]:
         @functools.wraps(self._compile)
         def recorded_compile(model: Any = None, **keywords: Any) -> Any:
-            self._record(sys._getframe(1), keywords)
+            self._record(sys._getframe(1))
             if model is None:
                 return lambda function: self._compiled(function, keywords)
             return self._compiled(model, keywords)

@@ -48,7 +48,7 @@ class DynamoTrace(logging.Handler):
             Frame(self._files.get(entry["filename"], ""), entry["line"], entry["name"])
             for entry in metadata["dynamo_start"]["stack"]
         )
-        self._writer.write(FrameStarted(*_frame_key(metadata), metadata.get("attempt", 0), stack))
+        self._writer.write(FrameStarted(*_frame_key(metadata), stack))
 
     def _metrics(self, metadata: Mapping[str, Any], _payload: str) -> None:
         metrics = metadata["compilation_metrics"]
