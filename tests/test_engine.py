@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import re
 import signal
@@ -5,7 +6,7 @@ import sys
 import time
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -248,17 +249,20 @@ def test_a_worker_that_dies_costs_one_file(tmp_path: Path, matches: Callable[[Ma
     assert "killed the process" in failed[0].reason
 
 
+@pytest.mark.timeout(120)
 def test_nobody_reading_on_ends_the_workers(tmp_path: Path, matches: Callable[[Matcher], None]) -> None:
-    def slow(*_: object) -> list[Finding]:
-        time.sleep(0.2)
+    def endless(source: str, *_: object) -> list[Finding]:
+        if source != "cuda = 0\n":
+            time.sleep(3600)
         return []
 
-    matches(slow)
-    started = time.monotonic()
-    outcomes = engine.run([item for item in many(tmp_path, 60) if isinstance(item, Path)], TASK, 2)
-    next(outcomes)
+    matches(endless)
+    before = set(multiprocessing.active_children())
+    items = [item for item in many(tmp_path, 4) if isinstance(item, Path)]
+    outcomes = engine.run(items, replace(TASK, time_limit=0), 2)
+    assert next(outcomes).path == items[0]
     outcomes.close()  # type: ignore[attr-defined]
-    assert time.monotonic() - started < 6
+    assert set(multiprocessing.active_children()) == before
 
 
 def many(directory: Path, number: int) -> list[Path | Outcome]:

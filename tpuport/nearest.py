@@ -7,7 +7,7 @@ from collections.abc import Iterable
 def did_you_mean(word: str, valid: Iterable[str]) -> str:
     """Return `; did you mean NAME?` with the valid name nearest to `word`; nothing when none is near.
 
-    Case, and whether words are joined by `-` or `_`, make no difference.
+    Case, whether words are joined by `-` or `_`, and the dashes before an option make no difference.
     """
     names = {_form(name): name for name in valid}
     near = difflib.get_close_matches(_form(word), names, 1)
@@ -15,4 +15,4 @@ def did_you_mean(word: str, valid: Iterable[str]) -> str:
 
 
 def _form(word: str) -> str:
-    return word.lower().replace("_", "-")
+    return word.lower().replace("_", "-").lstrip("-")

@@ -25,6 +25,12 @@ _TRAINS_AT_TOP = re.compile(rb"^(?:for|while)\b.*\n(?:(?:[ \t].*)?\n)*?[ \t].*\.
 """A loop of the module itself, outside all functions, that trains."""
 
 _READS_RANK = re.compile(rb"""environ\[["'](?:LOCAL_)?RANK["']\]""")
+_LAUNCHED = re.compile(rb"\b(?:xmp\.spawn|xla_multiprocessing\.spawn|torch_xla\.launch)\(")
+"""PyTorch/XLA starts the ranks of a script that torchrun starts once it is migrated."""
+
+_SPAWNS = re.compile(rb"\b(?:mp|multiprocessing)\.spawn\(")
+"""The script starts its own ranks: what runs there is not the process that `tpuport profile` watches."""
+
 _ASKS_FOR_RANK = re.compile(rb"""["'](?:LOCAL_)?RANK["'] (?:not )?in (?:os\.)?environ""")
 
 
@@ -157,9 +163,9 @@ def _scripts(files: Sequence[Path]) -> list[Path]:
 
 
 def _needs_ranks(path: Path) -> bool:
-    """Whether a script ends without the environment that torchrun gives, as far as its text tells."""
+    """Whether a script, once migrated, ends without the environment that torchrun gives, as far as its text tells."""
     raw = text.read_bytes(path)
-    return bool(_READS_RANK.search(raw)) and not _ASKS_FOR_RANK.search(raw)
+    return bool(_LAUNCHED.search(raw) or (_READS_RANK.search(raw) and not _ASKS_FOR_RANK.search(raw)))
 
 
 def _is_script(path: Path) -> bool:
@@ -170,4 +176,5 @@ def _is_script(path: Path) -> bool:
     except text.Unreadable:
         return False
     works = any(word in raw for word in (b".backward(", b"Trainer(", b".fit(", b".generate(", b"no_grad(", b"train("))
-    return b"torch" in raw and ((b"__main__" in raw and works) or bool(_TRAINS_AT_TOP.search(raw)))
+    runs = (b"__main__" in raw and works) or bool(_TRAINS_AT_TOP.search(raw))
+    return b"torch" in raw and runs and not _SPAWNS.search(raw)

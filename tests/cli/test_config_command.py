@@ -29,9 +29,16 @@ def test_text_has_a_line_a_setting(project: Path, lint: Lint) -> None:
     (project / "tpuport.toml").write_text('min-torch = "2.9"\n[severity]\nTP1 = "info"\n')
     out = lint("train.py", command="config").out
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line}
-    assert rows["min-torch"] == ['"2.9"', "tpuport.toml:1"]
-    assert rows["severity"][-1] == "tpuport.toml:2"
-    assert rows["baseline"] == ["-", "default"]
+    assert rows["min-torch"] == ["tpuport.toml:1", '"2.9"']
+    assert rows["severity"] == ["tpuport.toml:2", '{"TP1":', '"info"}']
+    assert rows["baseline"] == ["default", "-"]
+
+
+def test_values_stand_in_one_column_however_long_they_are(project: Path, lint: Lint) -> None:
+    (project / "tpuport.toml").write_text(f"exclude = {[f'folder{number}' for number in range(20)]}\n")
+    lines = [line for line in lint(command="config").out.splitlines() if "  " in line][2:]
+    starts = {len(line) - len(line.split("  ")[-1].lstrip()) for line in lines}
+    assert len(starts) == 1
 
 
 def test_a_rule_that_does_not_exist_is_said(project: Path, lint: Lint) -> None:

@@ -118,6 +118,23 @@ def test_a_script_that_torchrun_starts_is_profiled_with_ranks(tmp_path: Path, as
     assert f"tpuport profile {ranks}ddp.py" in commands
 
 
+@pytest.mark.parametrize(
+    ("module", "start", "profiles"),
+    [
+        ("torch_xla.distributed.xla_multiprocessing as xmp", "xmp.spawn(train)", ["--nproc 2 --device cpu "]),
+        ("torch.multiprocessing as mp", "mp.spawn(train, nprocs=2)", []),
+    ],
+)
+def test_a_script_that_starts_its_own_ranks_is_profiled_where_torchrun_takes_that_over(
+    tmp_path: Path, module: str, start: str, profiles: list[str]
+) -> None:
+    main = f"def train(rank):\n    model(x).sum().backward()\n\n\nif __name__ == '__main__':\n    {start}\n"
+    (tmp_path / "ranks.py").write_text(f"import torch\nimport {module}\n\n\n{main}")
+    commands = [step["command"] for step in json.loads(plan(tmp_path, ".", "--json").stdout)["steps"]]
+    found = [command for command in commands if "profile" in command]
+    assert found == [f"tpuport profile {options}ranks.py" for options in profiles]
+
+
 def test_a_script_that_trains_at_its_top_is_profiled(tmp_path: Path) -> None:
     loop = "for x in data:\n    model(x).sum().backward()\n"
     (tmp_path / "gan.py").write_text(f"import torch\n\nmodel.cuda()\n\n{loop}")

@@ -14,6 +14,9 @@ def load(name: str) -> Callable[..., Any]:
     return function
 
 
-def command_class(name: str) -> type[Any] | None:
-    """The class `Command` of a command's module, for one that parses its arguments in a way of its own."""
-    return getattr(import_module(f"tpuport.cli.{name}"), "Command", None)
+def command_class(name: str) -> type[Any]:
+    """The class of a command: `Command` of its module, for one that parses its arguments in a way of its own."""
+    from tpuport.cli.command import Command
+
+    found: type[Any] = getattr(import_module(f"tpuport.cli.{name}"), "Command", Command)
+    return found

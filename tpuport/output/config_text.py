@@ -1,4 +1,4 @@
-"""The settings in force, for people: a line each, with where it comes from."""
+"""The settings in force, for people: a line each, with where it comes from; values, which may be long, last."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ def render(config: Config, settings: Sequence[tuple[str, Any, str]], chosen: int
         for name, value, origin in settings
     ]
     name_width = max(len(name) for name, *_ in rows)
-    value_width = min(max(len(value) for _, value, _ in rows), 40)
+    origin_width = max(len(origin) for *_, origin in rows)
     lines: list[Line] = [
         [("root", "bold"), (f"  {config.root}", "")],
         [("file", "bold"), (f"  {config.file or 'none: every setting has its default'}", "")],
@@ -23,6 +23,6 @@ def render(config: Config, settings: Sequence[tuple[str, Any, str]], chosen: int
     ]
     for name, value, origin in rows:
         style = "dim" if origin == "default" else ""
-        lines.append([(f"{name:<{name_width}}  ", "bold"), (f"{value:<{value_width}}  ", style), (origin, "dim")])
+        lines.append([(f"{name:<{name_width}}  ", "bold"), (f"{origin:<{origin_width}}  ", "dim"), (value, style)])
     lines += [[], [(f"{chosen} of {known} rules are in force.", "")]]
     write(sheet, lines)
