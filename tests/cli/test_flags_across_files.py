@@ -1,10 +1,10 @@
 """A test for CUDA whose flag decides, in another file, whether code without a counterpart runs."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.command import tpuport
 
 MAIN = """\
 import torch
@@ -29,9 +29,9 @@ def train(model, use_cuda):
 def migrated(folder: Path, body: str) -> tuple[str, str]:
     (folder / "main.py").write_text(MAIN)
     (folder / "train.py").write_text(TRAIN.replace("BODY", body))
-    command = [sys.executable, "-m", "tpuport", "migrate", "--allow-dirty", "."]
-    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-    return (folder / "main.py").read_text(), done.stdout
+    done = tpuport("migrate", "--allow-dirty", ".", cwd=folder)
+    assert done.code == 0, done.err
+    return (folder / "main.py").read_text(), done.out
 
 
 def test_stays_with_the_other_file(tmp_path: Path) -> None:

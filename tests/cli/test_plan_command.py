@@ -1,13 +1,14 @@
 """`tpuport plan`, as a user runs it."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.command import Done, tpuport
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "tiny_trainer"
 KERNELS = """\
@@ -21,9 +22,8 @@ if __name__ == "__main__":
 """
 
 
-def plan(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tpuport", "plan", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
+def plan(folder: Path, *arguments: str) -> Done:
+    return tpuport("plan", *arguments, cwd=folder)
 
 
 @pytest.fixture
@@ -39,15 +39,14 @@ def texts(folder: Path) -> dict[Path, bytes]:
 
 
 def migrated(folder: Path, *arguments: str) -> dict[str, int]:
-    command = [sys.executable, "-m", "tpuport", "migrate", "--allow-dirty", "--json", *arguments, "."]
-    document = json.loads(subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout)
+    document = json.loads(tpuport("migrate", "--allow-dirty", "--json", *arguments, ".", cwd=folder).out)
     left = [finding for finding in document["findings"] if finding["severity"] != "info"]
     return {"automatic": document["summary"]["rewritten"], "left": len(left), "changed": len(document["changed"])}
 
 
 def test_a_plan_says_what_migrate_then_does_and_changes_nothing(project: Path) -> None:
     before = texts(project)
-    document = json.loads(plan(project, ".", "--json").stdout)
+    document = json.loads(plan(project, ".", "--json").out)
     assert texts(project) == before
     summary = document["summary"]
     assert migrated(project) == {key: summary[key] for key in ("automatic", "left", "changed")}
@@ -58,7 +57,7 @@ def test_a_plan_says_what_migrate_then_does_and_changes_nothing(project: Path) -
 
 
 def test_work_is_in_order_of_effort_and_blockers_have_their_stand_ins(project: Path) -> None:
-    document = json.loads(plan(project, ".", "--json").stdout)
+    document = json.loads(plan(project, ".", "--json").out)
     efforts = [row["effort"] for row in document["work"]]
     assert efforts == sorted(efforts, key=["low", "medium", "high"].index)
     assert set(efforts) == {"low", "medium", "high"}
@@ -68,7 +67,7 @@ def test_work_is_in_order_of_effort_and_blockers_have_their_stand_ins(project: P
 
 
 def test_its_commands_run(project: Path) -> None:
-    steps = json.loads(plan(project, ".", "--json").stdout)["steps"]
+    steps = json.loads(plan(project, ".", "--json").out)["steps"]
     commands = [step["command"] for step in steps]
     assert "tpuport profile train.py" in commands
     for command in commands:
@@ -81,18 +80,18 @@ def test_its_commands_run(project: Path) -> None:
 
 def test_work_that_is_not_committed_comes_first(project: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-    first = json.loads(plan(project, ".", "--json").stdout)["steps"][0]
+    first = json.loads(plan(project, ".", "--json").out)["steps"][0]
     assert first["command"].startswith("git add")
 
 
 def test_the_floor_that_was_given_is_in_the_commands(project: Path) -> None:
     (project / "requirements.txt").write_text("torch>=1.8\n")
-    held = json.loads(plan(project, ".", "--json").stdout)
+    held = json.loads(plan(project, ".", "--json").out)
     assert any("--min-torch" in note for note in held["notes"])
     first = held["steps"][0]
     assert first["command"] == "tpuport plan --min-torch 2.11 ."
     assert int(first["why"].split()[0]) > 40
-    lifted = json.loads(plan(project, "--min-torch", "2.11", ".", "--json").stdout)
+    lifted = json.loads(plan(project, "--min-torch", "2.11", ".", "--json").out)
     assert lifted["summary"]["automatic"] > held["summary"]["automatic"]
     commands = [step["command"] for step in lifted["steps"]]
     assert "tpuport migrate --min-torch 2.11 --diff ." in commands
@@ -102,9 +101,9 @@ def test_the_floor_that_was_given_is_in_the_commands(project: Path) -> None:
 def test_the_floor_is_a_note_only_where_it_holds_something_back(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch>=1.8\n")
     (tmp_path / "a.py").write_text("import torch\n\ntorch.ones(2).cuda()\n")
-    assert any("--min-torch" in note for note in json.loads(plan(tmp_path, ".", "--json").stdout)["notes"])
+    assert any("--min-torch" in note for note in json.loads(plan(tmp_path, ".", "--json").out)["notes"])
     (tmp_path / "a.py").write_text("import torch\n\nimport apex\n")
-    done = json.loads(plan(tmp_path, ".", "--json").stdout)
+    done = json.loads(plan(tmp_path, ".", "--json").out)
     assert done["work"]
     assert done["notes"] == []
     assert not any("--min-torch" in step["command"] for step in done["steps"])
@@ -114,7 +113,7 @@ def test_the_floor_is_a_note_only_where_it_holds_something_back(tmp_path: Path) 
 def test_a_script_that_torchrun_starts_is_profiled_with_ranks(tmp_path: Path, asks: str, ranks: str) -> None:
     loop = "for x in data:\n    model(x).sum().backward()\n"
     (tmp_path / "ddp.py").write_text(f"import os\nimport torch\n\n{asks}rank = int(os.environ['RANK'])\n{loop}")
-    commands = [step["command"] for step in json.loads(plan(tmp_path, ".", "--json").stdout)["steps"]]
+    commands = [step["command"] for step in json.loads(plan(tmp_path, ".", "--json").out)["steps"]]
     assert f"tpuport profile {ranks}ddp.py" in commands
 
 
@@ -130,7 +129,7 @@ def test_a_script_that_starts_its_own_ranks_is_profiled_where_torchrun_takes_tha
 ) -> None:
     main = f"def train(rank):\n    model(x).sum().backward()\n\n\nif __name__ == '__main__':\n    {start}\n"
     (tmp_path / "ranks.py").write_text(f"import torch\nimport {module}\n\n\n{main}")
-    commands = [step["command"] for step in json.loads(plan(tmp_path, ".", "--json").stdout)["steps"]]
+    commands = [step["command"] for step in json.loads(plan(tmp_path, ".", "--json").out)["steps"]]
     found = [command for command in commands if "profile" in command]
     assert found == [f"tpuport profile {options}ranks.py" for options in profiles]
 
@@ -139,13 +138,13 @@ def test_a_script_that_trains_at_its_top_is_profiled(tmp_path: Path) -> None:
     loop = "for x in data:\n    model(x).sum().backward()\n"
     (tmp_path / "gan.py").write_text(f"import torch\n\nmodel.cuda()\n\n{loop}")
     (tmp_path / "library.py").write_text("import torch\n\n\ndef step(loss):\n    loss.cuda().backward()\n")
-    commands = [step["command"] for step in json.loads(plan(tmp_path, ".", "--json").stdout)["steps"]]
+    commands = [step["command"] for step in json.loads(plan(tmp_path, ".", "--json").out)["steps"]]
     assert [command for command in commands if "profile" in command] == ["tpuport profile gan.py"]
 
 
 def test_markdown_goes_to_a_file(project: Path) -> None:
     done = plan(project, ".", "--format", "markdown", "--output-file", "PLAN.md")
-    assert (done.returncode, done.stdout) == (0, "")
+    assert (done.code, done.out) == (0, "")
     page = (project / "PLAN.md").read_text()
     headings = [line for line in page.splitlines() if line.startswith("#")]
     assert headings == [
@@ -161,26 +160,26 @@ def test_markdown_goes_to_a_file(project: Path) -> None:
 def test_a_file_that_can_not_be_read_is_named_and_costs_only_itself(project: Path) -> None:
     (project / "broken.py").write_text("x.cuda(\n")
     done = plan(project, ".")
-    assert done.returncode == 2
-    assert "broken.py: failed: syntax error, line 1" in done.stdout
-    assert "tpuport rewrites" in done.stdout
+    assert done.code == 2
+    assert "broken.py: failed: syntax error, line 1" in done.out
+    assert "tpuport rewrites" in done.out
 
 
 def test_nothing_to_port(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("print(1)\n")
     done = plan(tmp_path, ".")
-    assert done.returncode == 0
-    assert done.stdout.splitlines()[0] == "1 file: nothing that speaks of CUDA."
+    assert done.code == 0
+    assert done.out.splitlines()[0] == "1 file: nothing that speaks of CUDA."
 
 
 def test_an_unknown_format_names_the_valid_ones(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("print(1)\n")
     done = plan(tmp_path, ".", "--format", "html")
-    assert done.returncode == 2
-    assert "valid: text, markdown, json" in done.stderr
+    assert done.code == 2
+    assert "valid: text, markdown, json" in done.err
 
 
 def test_a_page_that_cannot_be_saved_is_2(project: Path) -> None:
     done = plan(project, ".", "--output-file", "gone/PLAN.md")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "--output-file gone/PLAN.md: cannot be written: there is no directory" in done.stderr
+    assert (done.code, done.out) == (2, "")
+    assert "--output-file gone/PLAN.md: cannot be written: there is no directory" in done.err

@@ -1,11 +1,11 @@
 """`migrate --annotate` and `migrate --report`, on the fixture repository."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.command import tpuport
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "tiny_trainer"
 
@@ -18,8 +18,9 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def migrate(folder: Path, *arguments: str) -> str:
-    command = [sys.executable, "-m", "tpuport", "migrate", "--allow-dirty", *arguments, "."]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+    done = tpuport("migrate", "--allow-dirty", *arguments, ".", cwd=folder)
+    assert done.code == 0, done.err
+    return done.out
 
 
 def test_sites_that_are_left_get_a_comment_once(checkout: Path) -> None:

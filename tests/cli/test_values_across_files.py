@@ -1,8 +1,8 @@
 """Devices and backends that are written in one file and reach torch in another."""
 
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.command import tpuport
 
 SETTINGS = """\
 from dataclasses import dataclass, field
@@ -36,8 +36,8 @@ def main(config, table, h):
 
 def migrated(folder: Path) -> str:
     (folder / "settings.py").write_text(SETTINGS)
-    command = [sys.executable, "-m", "tpuport", "migrate", "--allow-dirty", "--min-torch", "2.11", "."]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    done = tpuport("migrate", "--allow-dirty", "--min-torch", "2.11", ".", cwd=folder)
+    assert done.code == 0, done.err
     return (folder / "settings.py").read_text()
 
 

@@ -3,10 +3,11 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.command import tpuport as run_command
 
 FILES = {
     "model.py": b"import torch\n\nx = torch.ones(2)\n",
@@ -44,10 +45,9 @@ def commit() -> None:
 
 
 def tpuport(*arguments: str, code: int = 0, text: bytes = b"") -> str:
-    command = [sys.executable, "-m", "tpuport", *arguments]
-    done = subprocess.run(command, input=text, capture_output=True, check=False)
-    assert done.returncode == code, (done.stdout, done.stderr)
-    return done.stdout.decode() + done.stderr.decode()
+    done = run_command(*arguments, cwd=Path.cwd(), text=text)
+    assert done.code == code, done
+    return done.out + done.err
 
 
 def found(*arguments: str) -> set[str]:

@@ -3,8 +3,6 @@
 import difflib
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.command import tpuport as run_command
 from tpuport import catalog, kinds
 from tpuport.fixes import Rewritten
 from tpuport.kinds import Unparsed
 from tpuport.model import Facts, Finding, Project
 from tpuport.source.notebook import Notebook
 
-ROOT = Path(__file__).parents[2]
-FIXTURE = ROOT / "fixtures" / "notebooks" / "train.ipynb"
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "notebooks" / "train.ipynb"
 RULES = catalog.load().rules
 NEWEST = Project(min_torch="2.11", facts=Facts(uses_torch=True))
 HANDLER = kinds.handler("notebook")
@@ -58,12 +56,9 @@ def found(text: str) -> list[Finding]:
 
 
 def tpuport(folder: Path, *arguments: str) -> str:
-    command = [sys.executable, "-m", "tpuport", *arguments]
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)}, check=False
-    )
-    assert done.returncode < 2, done.stderr
-    return done.stdout
+    done = run_command(*arguments, cwd=folder)
+    assert done.code < 2, done.err
+    return done.out
 
 
 @pytest.fixture
