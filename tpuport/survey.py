@@ -129,12 +129,16 @@ def facts_of(path: Path, raw: bytes) -> Facts:
 def together(facts: Sequence[Facts]) -> Facts:
     """What the facts of all files come to."""
     return Facts(
-        tuple(sorted({method for fact in facts for method in fact.cuda_methods})),
-        any(fact.defers_cuda for fact in facts),
-        any(fact.selects_device for fact in facts),
-        tuple(sorted({name for fact in facts for name in fact.imported_names})),
-        tuple(sorted({name for fact in facts for name in fact.device_names})),
-        tuple(sorted({name for fact in facts for name in fact.backend_names})),
-        any(fact.uses_torch for fact in facts),
-        any(fact.autocasts for fact in facts),
+        cuda_methods=_all_of(fact.cuda_methods for fact in facts),
+        defers_cuda=any(fact.defers_cuda for fact in facts),
+        selects_device=any(fact.selects_device for fact in facts),
+        imported_names=_all_of(fact.imported_names for fact in facts),
+        device_names=_all_of(fact.device_names for fact in facts),
+        backend_names=_all_of(fact.backend_names for fact in facts),
+        uses_torch=any(fact.uses_torch for fact in facts),
+        autocasts=any(fact.autocasts for fact in facts),
     )
+
+
+def _all_of(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(sorted(set().union(*names)))

@@ -160,14 +160,14 @@ class _Python:
         autocasts = b"autocast" in raw
         if is_candidate(raw):
             facts = Facts(
-                tuple(said.cuda_methods(raw)),
-                said.defers_cuda(raw),
-                selection and said.selects_device(raw),
-                tuple(said.imported_names(raw)),
-                said.device_names(raw),
-                said.backend_names(raw),
-                uses_torch,
-                autocasts,
+                cuda_methods=tuple(said.cuda_methods(raw)),
+                defers_cuda=said.defers_cuda(raw),
+                selects_device=selection and said.selects_device(raw),
+                imported_names=tuple(said.imported_names(raw)),
+                device_names=said.device_names(raw),
+                backend_names=said.backend_names(raw),
+                uses_torch=uses_torch,
+                autocasts=autocasts,
             )
             return Look(True, facts)
         text.decode(raw, path)
