@@ -11,7 +11,7 @@ class ExitCode(IntEnum):
     FINDINGS = 1
     """Lint findings, manual work left under `migrate --strict`, or a failed profile threshold."""
     ERROR = 2
-    """Wrong usage or configuration, or a file that could not be read or parsed."""
+    """Wrong usage or configuration, or a file that could not be read, parsed or written."""
     PROGRAM_FAILED = 3
     """The profiled program failed."""
 

@@ -19,13 +19,13 @@ def test_findings_are_lines_and_exit_1(tpuport: Command, project: Path) -> None:
     assert not (project / ".git/index.lock").exists()
 
 
-def test_nothing_found_is_0(tpuport: Command, project: Path) -> None:
+@pytest.mark.usefixtures("project")
+def test_nothing_found_is_0(tpuport: Command) -> None:
     done = tpuport("lint", "plain.py", "info.py", "--no-cache")
     assert (done.code, done.out) == (
         0,
         "No findings; 2 files checked, 1 finding below the severity shown.\n",
     )
-    assert project
 
 
 @pytest.mark.parametrize(("severity", "codes"), [("info", 4), ("warning", 3), ("error", 1)])
@@ -132,9 +132,8 @@ def test_an_old_floor_is_said_once_with_its_place(tpuport: Command, project: Pat
     assert "note:" not in tpuport("lint", ".").out
 
 
-def test_a_rules_bug_is_reported_and_debug_shows_it(
-    tpuport: Command, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("project")
+def test_a_rules_bug_is_reported_and_debug_shows_it(tpuport: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def bug(*_: object) -> None:
         raise KeyError("oops")
 
@@ -142,7 +141,6 @@ def test_a_rules_bug_is_reported_and_debug_shows_it(
     done = tpuport("lint", "train.py")
     assert done.code == 2
     assert "a bug in tpuport" in done.out
-    assert project
     with pytest.raises(KeyError):
         tpuport("--debug", "lint", "train.py")
 
@@ -156,8 +154,8 @@ def test_names_that_cannot_be_printed_are_escaped(tpuport: Command, project: Pat
     assert json.loads(tpuport("lint", odd, "--json").out)["findings"][0]["file"].endswith("odd\udcff.py")
 
 
-def test_colour_is_for_terminals(tpuport: Command, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert project
+@pytest.mark.usefixtures("project")
+def test_colour_is_for_terminals(tpuport: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -57,13 +57,14 @@ def test_unsafe_fixes_need_their_flag(tpuport: Command, project: Path) -> None:
     assert ".bfloat16()" in (project / "train.py").read_text()
 
 
-def test_strict_is_1_while_work_is_left(tpuport: Command, project: Path) -> None:
+@pytest.mark.usefixtures("project")
+def test_strict_is_1_while_work_is_left(tpuport: Command) -> None:
     assert tpuport("migrate", ".", "--strict").code == 1
     assert tpuport("migrate", "info.py", "plain.py", "--strict").code == 0
-    assert project
 
 
-def test_json_is_all_there_is_on_stdout(tpuport: Command, project: Path) -> None:
+@pytest.mark.usefixtures("project")
+def test_json_is_all_there_is_on_stdout(tpuport: Command) -> None:
     content = json.loads(tpuport("migrate", ".", "--json").out)
     assert content["version"] == 1
     assert content["written"] is True
@@ -75,7 +76,6 @@ def test_json_is_all_there_is_on_stdout(tpuport: Command, project: Path) -> None
         ("TPU102", 5),
     ]
     assert content["summary"] == {"files": 3, "changed": 1, "rewritten": 1, "left": 3}
-    assert project
 
 
 def awkward(project: Path) -> None:
@@ -140,10 +140,10 @@ def test_a_diff_from_elsewhere_is_relative_to_the_root(
     assert f"to be applied in {project}" in done.err
 
 
-def test_nothing_to_change_is_an_empty_diff(tpuport: Command, project: Path) -> None:
+@pytest.mark.usefixtures("project")
+def test_nothing_to_change_is_an_empty_diff(tpuport: Command) -> None:
     done = tpuport("migrate", "plain.py", "--diff")
     assert (done.code, done.out) == (0, "")
-    assert project
 
 
 @pytest.mark.parametrize("option", ["--patch", "--report"])
@@ -170,7 +170,8 @@ def test_a_file_that_cannot_be_saved_is_2_before_anything_is_written(
     assert tree(project) == before
 
 
-def test_a_full_disk_under_a_report_is_said(tpuport: Command, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("project")
+def test_a_full_disk_under_a_report_is_said(tpuport: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -178,7 +179,6 @@ def test_a_full_disk_under_a_report_is_said(tpuport: Command, project: Path, mon
     done = tpuport("migrate", "plain.py", "--report", "PORT.md")
     assert done.code == 2
     assert "error: --report PORT.md: cannot be written: No space left on device" in done.err
-    assert project
 
 
 def test_a_comment_that_fails_costs_only_its_file(
@@ -200,9 +200,9 @@ def test_a_comment_that_fails_costs_only_its_file(
     assert "# TODO(tpuport): TPU201" in (project / "train.py").read_text()
 
 
-def test_a_diff_has_no_other_format(tpuport: Command, project: Path) -> None:
+@pytest.mark.usefixtures("project")
+def test_a_diff_has_no_other_format(tpuport: Command) -> None:
     assert tpuport("migrate", ".", "--diff", "--json").code == 2
-    assert project
 
 
 @pytest.mark.parametrize("staged", [False, True])

@@ -55,7 +55,8 @@ def found(*arguments: str) -> set[str]:
     return {f"{finding['file']}:{finding['line']}:{finding['code']}" for finding in content["findings"]}
 
 
-def test_lint_names_them_with_all_others(project: Path) -> None:
+@pytest.mark.usefixtures("project")
+def test_lint_names_them_with_all_others() -> None:
     content = json.loads(tpuport("lint", ".", "--json", code=1))
     assert {f"{finding['file']}:{finding['line']}:{finding['code']}" for finding in content["findings"]} == {
         "requirements.txt:1:TP510",
@@ -71,7 +72,6 @@ def test_lint_names_them_with_all_others(project: Path) -> None:
     assert found(".") == found(".", "--no-cache")
     for form in ("text", "sarif", "github", "gitlab", "junit", "concise"):
         assert "config.yaml" in tpuport("lint", ".", "--format", form, code=1)
-    assert project
 
 
 def test_migrate_previews_writes_and_settles(project: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_project_without_torch_hears_nothing(tmp_path: Path, monkeypatch: pyte
     assert found("Dockerfile") == {"Dockerfile:1:TP550", "Dockerfile:2:TP552"}, "asked for by name"
 
 
-def test_standard_input_is_what_its_name_says(project: Path) -> None:
+@pytest.mark.usefixtures("project")
+def test_standard_input_is_what_its_name_says() -> None:
     out = tpuport("lint", "-", "--stdin-filename", "x/train.yaml", code=1, text=b"device: cuda\n")
     assert "TP560" in out
-    assert project

