@@ -1,4 +1,4 @@
-"""The command line, run in this process as the installed script does: a fifth of what a process of its own takes."""
+"""The command line, run in this process as the installed script does, with no interpreter to start."""
 
 import contextlib
 import io

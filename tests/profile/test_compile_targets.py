@@ -1,6 +1,5 @@
 """What is compiled: what --compile-target names, models whose forward() is called past __call__, optimizers' steps."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,28 +17,35 @@ def targets(*names: str) -> tuple[str, ...]:
     return tuple(word for name in names for word in ("--compile-target", name))
 
 
+def modes(*names: str) -> tuple[str, ...]:
+    return tuple(word for name in names for word in ("--mode", name))
+
+
 def roots(run: Profiled, mode: str = "compiled") -> list[str]:
     return [root.module for root in read_records(run.session / mode / FILE_NAME).of(Root)]
 
 
 @pytest.mark.parametrize(
-    ("names", "expected"),
+    "expected",
     [
-        (("Net.encode", "package.steps:half_step", "net.head"), ["half_step", "encode", "Linear"]),
-        (("targets:Block", "penalty"), ["penalty", "Block", "Block"]),
+        pytest.param(
+            expected, marks=pytest.mark.profiled("targets.py", *EMULATED, *modes("compiled"), *targets(*names))
+        )
+        for names, expected in (
+            (("Net.encode", "package.steps:half_step", "net.head"), ["half_step", "encode", "Linear"]),
+            (("targets:Block", "penalty"), ["penalty", "Block", "Block"]),
+        )
     ],
 )
-def test_targets_are_compiled_and_nothing_else(tmp_path: Path, names: tuple[str, ...], expected: list[str]) -> None:
-    run = profile(tmp_path, "targets.py", *EMULATED, "--mode", "compiled", *targets(*names))
+def test_targets_are_compiled_and_nothing_else(run: Profiled, expected: list[str]) -> None:
     assert run.result.code == 0, run.result.err
     assert roots(run) == expected
     assert run.row("modes", "compiled")["step_source"] == "optimizer"
     assert run.result.document["graph_breaks"]["rows"] == []
 
 
-def test_functions_without_a_module_are_steps_when_they_are_targets(tmp_path: Path) -> None:
-    modes = [word for mode in ("eager", "compiled", "compiled-fused") for word in ("--mode", mode)]
-    run = profile(tmp_path, "functions.py", *EMULATED, *modes, *targets("apply"))
+@pytest.mark.profiled("functions.py", *EMULATED, *modes("eager", "compiled", "compiled-fused"), *targets("apply"))
+def test_functions_without_a_module_are_steps_when_they_are_targets(run: Profiled) -> None:
     assert run.result.code == 0, run.result.err
     for mode in ("eager", "compiled", "compiled-fused"):
         row = run.row("modes", mode)
@@ -52,23 +58,22 @@ def test_functions_without_a_module_are_steps_when_they_are_targets(tmp_path: Pa
     assert run.row("programs", "eager")["executions"]["value"] > 1
 
 
-def test_a_script_of_functions_is_told_what_to_name(tmp_path: Path) -> None:
-    run = profile(tmp_path, "functions.py", *CPU)
+@pytest.mark.profiled("functions.py", *CPU)
+def test_a_script_of_functions_is_told_what_to_name(run: Profiled) -> None:
     assert run.result.code == 3
     assert "`--compile-target FUNCTION`" in run.failure()["hint"]
 
 
-def test_a_target_that_names_nothing_is_refused_with_what_there_is(tmp_path: Path) -> None:
-    run = profile(tmp_path, "targets.py", *CPU, *targets("Blok", "penalty"))
+@pytest.mark.profiled("targets.py", *CPU, *targets("Blok", "penalty"))
+def test_a_target_that_names_nothing_is_refused_with_what_there_is(run: Profiled) -> None:
     assert run.result.code == 2
     said = " ".join(run.result.err.split())
     assert "--compile-target 'Blok' names nothing in the script" in said
     assert "it has called or defined: Block, Linear, ModuleList, Net, half_step(), penalty()" in said
 
 
-def test_forward_called_directly_is_a_model_call(tmp_path: Path) -> None:
-    modes = ("--mode", "eager", "--mode", "compiled")
-    run = profile(tmp_path, "functions.py", *EMULATED, *modes, arguments=("forward",))
+@pytest.mark.profiled("functions.py", *EMULATED, *modes("eager", "compiled"), arguments=("forward",))
+def test_forward_called_directly_is_a_model_call(run: Profiled) -> None:
     assert run.result.code == 0, run.result.err
     assert {row["step_name"] for row in run.result.document["modes"]["rows"]} == {"Net"}
     assert roots(run) == ["Net"]
@@ -77,8 +82,8 @@ def test_forward_called_directly_is_a_model_call(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def stepped(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
-    modes = [word for mode in ("eager", "compiled", "compiled-step") for word in ("--mode", mode)]
-    return profile(tmp_path_factory.mktemp("stepped"), "train.py", *EMULATED, *modes)
+    names = ("eager", "compiled", "compiled-step")
+    return profile(tmp_path_factory.mktemp("stepped"), "train.py", *EMULATED, *modes(*names))
 
 
 def test_the_optimizers_step_is_compiled_too_and_computes_the_same(stepped: Profiled) -> None:
@@ -95,8 +100,8 @@ def test_what_was_changed_in_the_optimizer_is_said(stepped: Profiled) -> None:
     assert remark["text"] == "the step of AdamW is compiled too, with capturable=True and its learning rate as a tensor"
 
 
-def test_two_optimizers_one_with_a_schedule_and_one_fused_are_compiled_once(tmp_path: Path) -> None:
-    run = profile(tmp_path, "two_optimizers.py", *EMULATED, "--mode", "eager", "--mode", "compiled-step")
+@pytest.mark.profiled("two_optimizers.py", *EMULATED, *modes("eager", "compiled-step"))
+def test_two_optimizers_one_with_a_schedule_and_one_fused_are_compiled_once(run: Profiled) -> None:
     assert run.result.code == 0, run.result.err
     assert run.result.document["recompiles"] == {"rows": [], "limits": []}
     assert run.result.document["graph_breaks"]["rows"] == []
@@ -110,8 +115,8 @@ def test_two_optimizers_one_with_a_schedule_and_one_fused_are_compiled_once(tmp_
     assert run.row("modes", "compiled-step")["step_time"]["steps"] == 2
 
 
-def test_without_an_optimizer_its_step_cannot_be_compiled(tmp_path: Path) -> None:
-    run = profile(tmp_path, "inference.py", *EMULATED, "--mode", "compiled-step")
+@pytest.mark.profiled("inference.py", *EMULATED, *modes("compiled-step"))
+def test_without_an_optimizer_its_step_cannot_be_compiled(run: Profiled) -> None:
     assert run.result.code == 3
     assert run.failure("compiled-step")["what"].startswith("no optimizer's step was compiled")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.profile.command import Profiled, make_plan, make_session, profile, rewrite_header, tpuport
+from tests.profile.command import Profiled, make_plan, make_session, rewrite_header, tpuport
 from tpuport.profile.analyses.numbers import Numbers, Verdict, analyse_numbers
 from tpuport.profile.codec import encode
 from tpuport.profile.digests import Digest, compare
@@ -134,10 +134,10 @@ def difference(run: Profiled, which: str, mode: str = "eager") -> tuple[int, str
     return found["step"], found["what"], found["module"], found["name"]
 
 
-def test_a_row_that_half_precision_changes_is_found(tmp_path: Path) -> None:
-    run = profile(tmp_path, "drift.py", *CHECKED, arguments=("half",))
+@pytest.mark.profiled("drift.py", *CHECKED, arguments=("half",))
+def test_a_row_that_half_precision_changes_is_found(run: Profiled) -> None:
     assert run.result.code == 1
-    shown = tpuport("report", run.session, "--format", "markdown", cwd=tmp_path).out
+    shown = tpuport("report", run.session, "--format", "markdown", cwd=run.session.parent).out
     assert "- eager **DIFFERS from** cpu-float32 (" in shown
     assert "step 0, output of Model.part: [0, 0] is" in shown
     assert difference(run, "forward") == (0, "output", "Model.part", "")
@@ -147,22 +147,28 @@ def test_a_row_that_half_precision_changes_is_found(tmp_path: Path) -> None:
     assert deviation["relative"] == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_change_between_two_parts_is_no_parts_fault(tmp_path: Path) -> None:
-    run = profile(tmp_path, "drift.py", *CPU, "--check-numbers", "1", arguments=("around",))
+@pytest.mark.profiled("drift.py", *CPU, "--check-numbers", "1", arguments=("around",))
+def test_a_change_between_two_parts_is_no_parts_fault(run: Profiled) -> None:
     assert difference(run, "forward") == (0, "input", "Model.last", "0")
     assert "the code of Model around its parts" in run.row("numbers", "eager")["forward"]["meaning"]
 
 
-@pytest.mark.parametrize("kind", ["rounded", "autocast"])
-def test_rounding_in_half_precision_is_no_difference(tmp_path: Path, kind: str) -> None:
-    run = profile(tmp_path, "drift.py", *CHECKED, arguments=(kind,))
+@pytest.mark.parametrize(
+    "precision",
+    [
+        pytest.param("bfloat16", marks=pytest.mark.profiled("drift.py", *CHECKED, arguments=(kind,)), id=kind)
+        for kind in ("rounded", "autocast")
+    ],
+)
+def test_rounding_in_half_precision_is_no_difference(run: Profiled, precision: str) -> None:
     assert run.result.code == 0
-    assert run.row("numbers", "eager")["precision"] == "bfloat16"
+    assert run.row("numbers", "eager")["precision"] == precision
 
 
-def test_a_part_that_is_wrong_on_a_tpu_is_named_with_its_step(tmp_path: Path) -> None:
-    modes = ("--mode", "eager", "--mode", "compiled")
-    run = profile(tmp_path, "drift.py", *EMULATED, *modes, "--check-numbers", "2", arguments=("imaginary",))
+@pytest.mark.profiled(
+    "drift.py", *EMULATED, "--mode", "eager", "--mode", "compiled", "--check-numbers", "2", arguments=("imaginary",)
+)
+def test_a_part_that_is_wrong_on_a_tpu_is_named_with_its_step(run: Profiled) -> None:
     assert difference(run, "forward") == (1, "output", "Model.part", "")
     deviation = run.row("numbers", "eager")["forward"]["deviation"]
     assert deviation["actual"] == pytest.approx(-deviation["expected"])
@@ -171,23 +177,23 @@ def test_a_part_that_is_wrong_on_a_tpu_is_named_with_its_step(tmp_path: Path) ->
     assert run.row("numbers", "eager")["losses"]["first_difference"] == 1
 
 
-def test_a_gradient_that_is_wrong_on_a_tpu_is_named(tmp_path: Path) -> None:
-    run = profile(tmp_path, "drift.py", *EMULATED, "--mode", "eager", "--check-numbers", "1", arguments=("gradient",))
+@pytest.mark.profiled("drift.py", *EMULATED, "--mode", "eager", "--check-numbers", "1", arguments=("gradient",))
+def test_a_gradient_that_is_wrong_on_a_tpu_is_named(run: Profiled) -> None:
     assert run.row("numbers", "eager")["forward"] is None
     assert difference(run, "backward") == (0, "gradient", "Model.part", "factor")
     deviation = run.row("numbers", "eager")["backward"]["deviation"]
     assert deviation["actual"] == pytest.approx(-deviation["expected"], rel=1e-4)
 
 
-def test_an_index_that_only_the_cpu_refuses_is_told(tmp_path: Path) -> None:
-    run = profile(tmp_path, "drift.py", *EMULATED, "--mode", "eager", "--check-numbers", "1", arguments=("index",))
+@pytest.mark.profiled("drift.py", *EMULATED, "--mode", "eager", "--check-numbers", "1", arguments=("index",))
+def test_an_index_that_only_the_cpu_refuses_is_told(run: Profiled) -> None:
     assert run.failure() is None
     failure = run.result.document["numbers"]["reference_failure"]
     assert failure["what"].startswith("IndexError: index out of range")
     assert Path(failure["place"]["file"]).name == "drift.py"
 
 
-def test_numbers_drawn_on_the_device_are_not_called_different(tmp_path: Path) -> None:
-    run = profile(tmp_path, "drift.py", *EMULATED, "--mode", "eager", "--check-numbers", "1", arguments=("noise",))
+@pytest.mark.profiled("drift.py", *EMULATED, "--mode", "eager", "--check-numbers", "1", arguments=("noise",))
+def test_numbers_drawn_on_the_device_are_not_called_different(run: Profiled) -> None:
     found = run.row("numbers", "eager")["forward"]
     assert (found["module"], found["comparable"]) == ("Model.part", False)

@@ -16,8 +16,8 @@ from tpuport.profile.logs import HEAD_BYTES, TAIL_BYTES
 QUICK = ("--device", "cpu", "--mode", "eager", "--steps", "2", "--warmup", "1", "--timeout", "60")
 
 
-def hostile(folder: Path, how: str, *options: str) -> Profiled:
-    return profile(folder, "hostile.py", *QUICK, *options, arguments=(how,))
+def hostile(how: str, *options: str) -> pytest.MarkDecorator:
+    return pytest.mark.profiled("hostile.py", *QUICK, *options, arguments=(how,))
 
 
 def at(run: Profiled) -> tuple[str, int]:
@@ -31,103 +31,107 @@ def line_of(script: str, text: str) -> int:
     return number
 
 
+ENDS = {
+    "stdin": ("EOFError: EOF when reading a line (before its first step)", 'input("name? ")'),
+    "os-exit": ("the script called os._exit(7) before its first step", "os._exit(7)"),
+    "sigsegv": ("the process was ended by SIGSEGV before its first step", "signal.SIGSEGV"),
+    "raise-later": ("ValueError: three steps were enough (after 3 steps)", "raise ValueError"),
+}
+
+
 @pytest.mark.parametrize(
-    ("how", "message", "line"),
-    [
-        ("stdin", "EOFError: EOF when reading a line (before its first step)", 'input("name? ")'),
-        ("os-exit", "the script called os._exit(7) before its first step", "os._exit(7)"),
-        ("sigsegv", "the process was ended by SIGSEGV before its first step", "signal.SIGSEGV"),
-        ("raise-later", "ValueError: three steps were enough (after 3 steps)", "raise ValueError"),
-    ],
+    ("message", "line"),
+    [pytest.param(*said, marks=hostile(how, "--steps", "9"), id=how) for how, said in ENDS.items()],
 )
-def test_an_end_before_all_steps_names_its_line(tmp_path: Path, how: str, message: str, line: str) -> None:
-    run = hostile(tmp_path, how, "--steps", "9")
+def test_an_end_before_all_steps_names_its_line(run: Profiled, message: str, line: str) -> None:
     assert run.result.code == 3
     assert run.failure()["what"] == message
     assert at(run) == ("hostile.py", line_of("hostile.py", line))
 
 
-def test_an_end_by_sigkill_is_named(tmp_path: Path) -> None:
-    run = hostile(tmp_path, "sigkill")
+@hostile("sigkill")
+def test_an_end_by_sigkill_is_named(run: Profiled) -> None:
     assert (run.result.code, run.failure()["what"]) == (3, "the process was ended by SIGKILL before its first step")
 
 
-def test_the_time_limit_names_the_line_that_hangs(tmp_path: Path) -> None:
-    run = hostile(tmp_path, "hang-later", "--steps", "9", "--timeout", "20")
+@hostile("hang-later", "--steps", "9", "--timeout", "20")
+def test_the_time_limit_names_the_line_that_hangs(run: Profiled) -> None:
     assert run.result.code == 3
     assert run.failure()["what"] == "the time limit of 20 s was reached after 3 steps"
     assert at(run) == ("hostile.py", line_of("hostile.py", "time.sleep(0.01)"))
 
 
-def test_reading_standard_input_finds_its_end_and_is_noted(tmp_path: Path) -> None:
-    run = hostile(tmp_path, "stdin-quiet")
+@hostile("stdin-quiet")
+def test_reading_standard_input_finds_its_end_and_is_noted(run: Profiled) -> None:
     assert run.result.code == 0
     (remark,) = run.row("modes", "eager")["remarks"]
     assert "standard input" in remark["text"]
     assert remark["place"]["line"] == line_of("hostile.py", "sys.stdin.read()")
 
 
-def test_of_gigabytes_of_output_head_and_tail_are_kept(tmp_path: Path) -> None:
-    run = hostile(tmp_path, "chatter")
+@hostile("chatter")
+def test_of_gigabytes_of_output_head_and_tail_are_kept(run: Profiled) -> None:
     assert run.result.code == 0
     log = (run.session / "eager" / STDOUT_LOG).read_bytes()
     assert b"the end of stdout" in log
     assert len(log) < HEAD_BYTES + TAIL_BYTES + 4 * 65536
 
 
-def test_a_script_that_swallows_everything_is_stopped(tmp_path: Path) -> None:
-    run = hostile(tmp_path, "swallow")
+@hostile("swallow")
+def test_a_script_that_swallows_everything_is_stopped(run: Profiled) -> None:
     assert run.result.code == 0
     assert run.row("modes", "eager")["step_time"]["steps"] == 2
 
 
-def test_processes_that_the_script_leaves_are_ended(tmp_path: Path) -> None:
-    run = hostile(tmp_path, "orphan")
+@hostile("orphan")
+def test_processes_that_the_script_leaves_are_ended(run: Profiled) -> None:
     assert run.result.code == 0
-    assert not _alive(int((tmp_path / "orphan.pid").read_text()))
+    assert not _alive(int((run.session.parent / "orphan.pid").read_text()))
 
 
-def test_a_script_that_wrecks_its_process_is_measured_all_the_same(tmp_path: Path) -> None:
-    run = hostile(tmp_path, "vandal")
+@hostile("vandal")
+def test_a_script_that_wrecks_its_process_is_measured_all_the_same(run: Profiled) -> None:
     assert run.result.code == 0, run.failure()
     assert run.row("modes", "eager")["step_time"]["steps"] == 2
     assert run.row("modes", "eager")["step_time"]["lowest"]["value"] > 0
-    assert not _alive(int((tmp_path / "daemon.pid").read_text()))
+    assert not _alive(int((run.session.parent / "daemon.pid").read_text()))
     assert (run.session / "eager" / STDOUT_LOG).read_bytes().startswith(bytes(range(256)))
-    assert tpuport("report", run.session, cwd=tmp_path).code == 0
+    assert tpuport("report", run.session, cwd=run.session.parent).code == 0
+
+
+ODD_ENDS = {
+    "recurse": ("RecursionError: maximum recursion depth exceeded", "return deeper(depth + 1)"),
+    "unprintable": ("Unprintable: <exception str() failed>", "raise Unprintable"),
+    "exec-other": ("the script replaced its process by another program, ", "os.execvp("),
+}
 
 
 @pytest.mark.parametrize(
-    ("how", "message", "line"),
-    [
-        ("recurse", "RecursionError: maximum recursion depth exceeded", "return deeper(depth + 1)"),
-        ("unprintable", "Unprintable: <exception str() failed>", "raise Unprintable"),
-        ("exec-other", "the script replaced its process by another program, ", "os.execvp("),
-    ],
+    ("message", "line"),
+    [pytest.param(*said, marks=hostile(how), id=how) for how, said in ODD_ENDS.items()],
 )
-def test_an_odd_end_names_its_line(tmp_path: Path, how: str, message: str, line: str) -> None:
-    run = hostile(tmp_path, how)
+def test_an_odd_end_names_its_line(run: Profiled, message: str, line: str) -> None:
     assert run.result.code == 3
     assert run.failure()["what"].startswith(message)
     assert at(run) == ("hostile.py", line_of("hostile.py", line))
 
 
-def test_the_memory_limit_is_kept_and_named(tmp_path: Path) -> None:
-    run = hostile(tmp_path, "memory", "--memory-limit", "2")
+@hostile("memory", "--memory-limit", "2")
+def test_the_memory_limit_is_kept_and_named(run: Profiled) -> None:
     assert run.result.code == 3
     assert "allocate memory" in run.failure()["what"]
     assert "--memory-limit" in run.failure()["hint"]
     assert at(run) == ("hostile.py", line_of("hostile.py", "torch.ones(64"))
 
 
-def test_a_script_that_stops_itself_reaches_the_time_limit(tmp_path: Path) -> None:
-    run = hostile(tmp_path, "stop", "--timeout", "12")
+@hostile("stop", "--timeout", "12")
+def test_a_script_that_stops_itself_reaches_the_time_limit(run: Profiled) -> None:
     assert run.result.code == 3
     assert run.failure()["what"] == "the time limit of 12 s was reached before its first step"
 
 
-def test_a_script_that_starts_itself_anew_is_followed(tmp_path: Path) -> None:
-    run = hostile(tmp_path, "exec-self")
+@hostile("exec-self")
+def test_a_script_that_starts_itself_anew_is_followed(run: Profiled) -> None:
     assert run.result.code == 0, run.failure()
     (remark,) = run.row("modes", "eager")["remarks"]
     assert "starts itself anew" in remark["text"]
@@ -141,8 +145,8 @@ def test_a_session_that_the_script_deletes_is_an_error_that_says_so(tmp_path: Pa
     assert "--output" in run.result.err
 
 
-def test_a_script_that_raises_first_names_its_line(tmp_path: Path) -> None:
-    run = profile(tmp_path, "raises_first.py", *QUICK)
+@pytest.mark.profiled("raises_first.py", *QUICK)
+def test_a_script_that_raises_first_names_its_line(run: Profiled) -> None:
     assert run.result.code == 3
     assert run.failure()["what"] == "FileNotFoundError: config.yaml is missing (before its first step)"
     assert at(run) == ("raises_first.py", 5)
@@ -156,41 +160,41 @@ def test_a_syntax_error_names_its_line(tmp_path: Path) -> None:
     assert at(run) == ("broken.py", 2)
 
 
-def test_a_script_without_anything_to_step_on_is_a_failure(tmp_path: Path) -> None:
-    run = profile(tmp_path, "no_step.py", *QUICK)
+@pytest.mark.profiled("no_step.py", *QUICK)
+def test_a_script_without_anything_to_step_on_is_a_failure(run: Profiled) -> None:
     assert run.result.code == 3
     assert run.failure()["what"] == "the script ended without a step"
     assert "outermost call of an nn.Module" in run.failure()["hint"]
 
 
-def test_evaluation_is_no_step_where_a_script_trains_by_hand(tmp_path: Path) -> None:
-    run = profile(tmp_path, "by_hand.py", *QUICK, "--steps", "99")
+@pytest.mark.profiled("by_hand.py", *QUICK, "--steps", "99")
+def test_evaluation_is_no_step_where_a_script_trains_by_hand(run: Profiled) -> None:
     assert run.result.code == 0, run.result.err
     row = run.row("modes", "eager")
     # The first call, and one for each backward pass.
     assert (row["step_source"], row["steps"]) == ("call", 13)
 
 
-def test_an_optimizer_that_never_steps_is_a_failure_with_a_remedy(tmp_path: Path) -> None:
-    run = profile(tmp_path, "never_steps.py", *QUICK)
+@pytest.mark.profiled("never_steps.py", *QUICK)
+def test_an_optimizer_that_never_steps_is_a_failure_with_a_remedy(run: Profiled) -> None:
     assert run.result.code == 3
     assert "--step-on call" in run.failure()["hint"]
 
 
-def test_the_remedy_works(tmp_path: Path) -> None:
-    run = profile(tmp_path, "never_steps.py", *QUICK, "--step-on", "call")
+@pytest.mark.profiled("never_steps.py", *QUICK, "--step-on", "call")
+def test_the_remedy_works(run: Profiled) -> None:
     assert run.result.code == 0
     assert run.row("modes", "eager")["step_source"] == "call"
 
 
-def test_sys_exit_after_steps_is_an_end_like_any_other(tmp_path: Path) -> None:
-    run = profile(tmp_path, "exits.py", *QUICK, "--steps", "9", arguments=("--after", "4"))
+@pytest.mark.profiled("exits.py", *QUICK, "--steps", "9", arguments=("--after", "4"))
+def test_sys_exit_after_steps_is_an_end_like_any_other(run: Profiled) -> None:
     assert run.result.code == 0
     assert run.row("modes", "eager")["steps"] == 4
 
 
-def test_sys_exit_with_a_status_is_a_failure(tmp_path: Path) -> None:
-    run = profile(tmp_path, "exits.py", *QUICK, arguments=("--code", "5"))
+@pytest.mark.profiled("exits.py", *QUICK, arguments=("--code", "5"))
+def test_sys_exit_with_a_status_is_a_failure(run: Profiled) -> None:
     assert run.result.code == 3
     assert run.failure()["what"] == "the script called sys.exit(5) before its first step; its last output: leaving"
     assert at(run) == ("exits.py", line_of("exits.py", "    sys.exit("))
