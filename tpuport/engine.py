@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import threading
 import time
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 WORTH_WORKERS = {False: 24, True: 8}
 """Below so many candidates to match, or to fix as well, starting worker processes takes longer than they save."""
+
+OLD_PYTHON = re.compile(r"Missing parentheses in call to|multiple exception types must|leading zeros in decimal")
+"""How Python's own messages begin for code that only Python 2 runs."""
 
 _CHUNK = 6
 """Files a worker takes at a time, at most: progress has to move, and the end of a run must not wait for one worker."""
@@ -206,6 +210,8 @@ def _outcome(path: Path, task: Task, work: Callable[[], Outcome]) -> Outcome:
         return Outcome(path, Status.SKIPPED, str(error), line=error.line)
     except SyntaxError as error:
         reason = f"syntax error, line {error.lineno or '?'}: {error.msg}"
+        if OLD_PYTHON.match(error.msg):
+            reason = f"syntax error, line {error.lineno}: this is Python 2, which has to become Python 3 first"
         return Outcome(path, Status.FAILED, reason, line=error.lineno or 0)
     except RecursionError:
         return Outcome(path, Status.FAILED, "nested too deeply to be analysed")

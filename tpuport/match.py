@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 from tpuport import catalog, suppress
+from tpuport.analysis.guards import cuda_tensor_types
 from tpuport.analysis.module import Module
 from tpuport.analysis.places import Scopes
 from tpuport.checks import check_of
@@ -86,7 +87,9 @@ def _unclaimed(context: Context, drafts: Sequence[Draft], rule: Rule, root: str)
         return
     claimed = {draft.node for draft in drafts}
     claimed |= {node.func for node in claimed if isinstance(node, ast.Call)}
-    claimed |= {test.func for test in context.guards.tests() if isinstance(test, ast.Call)}
+    tests = context.guards.tests()
+    claimed |= {test.func for test in tests if isinstance(test, ast.Call)}
+    claimed |= {node for test in tests if cuda_tensor_types(test) for node in ast.walk(test)}
     for use in uses:
         if not claimed.intersection(_chain(use.node)):
             yield Draft(rule, use.node, Role.BLOCKS, message=rule.message.replace("{name}", use.name))
@@ -100,6 +103,10 @@ def _chain(node: ast.expr) -> Iterator[ast.expr]:
         yield node
 
 
+DEVICES = {"device-literal", "map-location"}
+"""Rules for what names a device of CUDA as a whole expression."""
+
+
 def _outside_guards(context: Context, drafts: list[Draft]) -> list[Draft]:
     """The drafts without those inside an expression that another keeps for CUDA alone, where they are right."""
     kept = [
@@ -108,6 +115,11 @@ def _outside_guards(context: Context, drafts: list[Draft]) -> list[Draft]:
         for edit in draft.edits
         if isinstance(edit, Replace) and edit.template.startswith(f"{{0}} if {CUDA_THERE} else")
         for span in edit.holes
+    ]
+    kept += [
+        (draft, context.module.span(draft.node))
+        for draft in drafts
+        if draft.role is Role.CUDA_ONLY and draft.rule.name in DEVICES
     ]
 
     def is_inside(draft: Draft) -> bool:

@@ -6,17 +6,24 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 
-from tpuport.analysis.guards import Guards
+from tpuport.analysis.guards import Condition, Guards, alternatives, atoms
 from tpuport.analysis.libraries import library_of
 from tpuport.analysis.module import Module, dotted
 
 CUDA_CODE = re.compile(
-    r"cuda|cudnn|nccl|nvml|triton|flash_attn|xformers|apex|tensorrt|bitsandbytes|(^|[._])fused_|(^|\.)Fused[A-Z]",
+    r"cuda|cudnn|nccl|nvml|triton|flash_attn|xformers|apex|tensorrt|bitsandbytes|(^|[._])fused_|(^|\.)Fused[A-Z]"
+    r"|(^|[._])ext\.",
     re.IGNORECASE,
 )
 """Names of functions that are taken for CUDA code of some library's or the project's own."""
 
-MOVES_DATA = re.compile(r"(^|[._])(to|move|send|copy|put)(_\w+)?_?cuda$", re.IGNORECASE)
+GPU_MODULE = re.compile(r"(^|\.)gpu\.|^faiss\.\w*gpu", re.IGNORECASE)
+"""Qualified names of what belongs to a module called `gpu`, or to the part of faiss that is for CUDA."""
+
+MOVES_DATA = re.compile(r"(^|[._])(to|move|send|copy|put)(_\w+)?_?(cuda|gpu)$", re.IGNORECASE)
+GPU_PART = re.compile(r"(?<![a-z0-9])gpu(?![a-z0-9])_?", re.IGNORECASE)
+"""`gpu` as a word of a dotted name."""
+
 BUILD_NAMES = re.compile(r"^(WITH|HAS|HAVE)_CUDA$|^CUDA_HOME$|^CUDA(Extension|_EXT)")
 BUILD_TEXT = re.compile(r"WITH_CUDA|CUDA\w*Provider|[-_]gpu\b|\.cu\b|_cuda\.c\b|nvcc")
 CUDA_TEXT = re.compile(r"cuda|gpu|nccl|tensorrt", re.IGNORECASE)
@@ -69,13 +76,45 @@ class Branches:
             *self.module.of_type(ast.Import),
             *self.module.of_type(ast.ImportFrom),
         ]
-        yield from (node for node in imports if not _is_common(node))
+        yield from (node for node in imports if not _is_common(node) and self._is_chosen(node))
+
+    def _is_chosen(self, node: ast.stmt) -> bool:
+        """Whether a statement stands in a branch of a test for CUDA, and not only below one that ends the program."""
+        return any(
+            isinstance(parent, ast.If)
+            and child is not parent.test
+            and any(self.guards.cuda_sources(part) for part in _parts(parent, child in parent.body))
+            for child, parent in self.module.ancestors(node)
+        )
 
     def _calls_cuda_code(self, call: ast.Call) -> bool:
         name = self.module.callee(call) or dotted(call.func)
-        if not _is_cuda_code(name) or name.startswith("torch.") or call.func in self.drafted or call in self.drafted:
+        if name.startswith("torch.") or not (_is_cuda_code(name) or self._is_for_gpu(call)):
             return False
-        return bool(library_of(name)) or not self._is_portable_here(call.func)
+        if call.func in self.drafted or call in self.drafted:
+            return False
+        if library_of(name) or GPU_MODULE.search(self.module.callee(call)):
+            return True
+        return not self._is_portable_here(call.func)
+
+    def _is_for_gpu(self, call: ast.Call) -> bool:
+        """Whether a call says that it is for a GPU: by the module it comes from, or beside its twin for the CPU."""
+        name = dotted(call.func)
+        if "gpu" not in name.lower() and "gpu" not in self.module.callee(call).lower():
+            return False
+        return bool(GPU_MODULE.search(self.module.callee(call))) or (not MOVES_DATA.search(name) and self._has_twin(name))
+
+    def _has_twin(self, name: str) -> bool:
+        """Whether the file also calls what is named so for the CPU: `ext.nms_gpu` beside `ext.nms_cpu` or `ext.nms`."""
+        if not GPU_PART.search(name):
+            return False
+        plain = GPU_PART.sub("", name).rstrip("_.")
+        return any(twin in self._called for twin in (GPU_PART.sub(_as_cpu, name), plain))
+
+    @cached_property
+    def _called(self) -> set[str]:
+        """The dotted names of all that the module calls."""
+        return {dotted(call.func) for call in self.module.of_type(ast.Call)} - {""}
 
     def _is_portable_here(self, func: ast.expr) -> bool:
         """Whether this file defines the function, and its body shows what rules know or moves data by a device."""
@@ -172,6 +211,35 @@ class Branches:
                 return all(map(self._is_plain, (*args, *(keyword.value for keyword in kws))))
         return node in self.drafted
 
+    def reads_device(self, test: ast.expr) -> bool:
+        """Whether a test of a tensor's device guards no more than where the tensor is, or copies of it on the CPU.
+
+        Not in a module with CUDA code, which what is read here may lead to.
+        """
+        nodes = self._guarded.get(test, [])
+        read = [node for node in nodes if self._reads_device(node)]
+        return bool(read) and not self._all_suspects and all(node in read or self._is_constant(node) for node in nodes)
+
+    def _reads_device(self, node: ast.AST) -> bool:
+        match node:
+            case ast.Assign(value=value) | ast.Return(value=ast.expr() as value):
+                return self._reads_device(value)
+            case ast.Call(func=ast.Attribute(value=base, attr="get_device"), args=[], keywords=[]):
+                return self._is_read(base)
+            case ast.Call(func=ast.Attribute(value=base, attr="cpu" | "detach" | "numpy"), args=[], keywords=[]):
+                return self._reads_device(base) or self._is_read(base)
+            case ast.Call(func=ast.Attribute(value=ast.Call() as made, attr="copy_"), args=[copied], keywords=[]):
+                return bool(re.fullmatch(r"torch\.\w*Tensor", self.module.callee(made))) and self._is_read(copied)
+        return False
+
+    def _is_constant(self, node: ast.AST) -> bool:
+        match node:
+            case ast.Assign(value=value) | ast.Return(value=ast.expr() as value):
+                return self._is_constant(value)
+            case ast.UnaryOp(operand=ast.Constant(value=int())) | ast.Constant() | ast.Name() | ast.If():
+                return True
+        return False
+
     def _is_read(self, node: ast.expr) -> bool:
         """Whether it is a plain value, or an attribute of one: of what is worked with, not what is chosen."""
         if isinstance(node, ast.Attribute):
@@ -183,6 +251,16 @@ class Branches:
 def _is_cuda_code(name: str) -> bool:
     """Whether a function's name says that it is CUDA code."""
     return bool(library_of(name) or (CUDA_CODE.search(name) and not MOVES_DATA.search(name)))
+
+
+def _as_cpu(found: re.Match[str]) -> str:
+    return found[0].replace("gpu", "cpu").replace("GPU", "CPU")
+
+
+def _parts(branch: ast.If, holds: bool) -> Iterator[Condition]:
+    """The conditions of which an arm of a branch needs all, or any."""
+    for condition in atoms(branch.test, holds):
+        yield from alternatives(condition)
 
 
 def _is_common(node: ast.Import | ast.ImportFrom) -> bool:

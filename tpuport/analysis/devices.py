@@ -215,6 +215,8 @@ def _argument(module: Module, call: ast.Call, at: int | str) -> Place:
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if callee in AUTOCAST:
         return Place.PRECISION
+    if method in ("assertEqual", "assertEquals") and _compares_type(call):
+        return Place.TEXT
     if callee in TEXT_ONLY and at in (0, "device_type"):
         return Place.TEXT
     if callee == "torch.device":
@@ -237,6 +239,11 @@ def _argument(module: Module, call: ast.Call, at: int | str) -> Place:
     if at == "default" and method == "add_argument":
         return Place.TEXT if _option_is_device(call) else Place.UNKNOWN
     return Place.UNKNOWN
+
+
+def _compares_type(call: ast.Call) -> bool:
+    """Whether a test case compares the type of a device with the other of two arguments."""
+    return any(isinstance(a, ast.Attribute) and dotted(a).endswith("device.type") for a in call.args[:2])
 
 
 def _option_is_device(call: ast.Call) -> bool:

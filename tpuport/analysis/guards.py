@@ -69,12 +69,12 @@ def ends_block(module: Module, body: list[ast.stmt]) -> bool:
     )
 
 
-def _alternatives(condition: Condition) -> Iterator[Condition]:
+def alternatives(condition: Condition) -> Iterator[Condition]:
     """The conditions of which at least one holds: the operands of a true `or` or a false `and`."""
     if isinstance(condition.test, ast.BoolOp):
         for value in condition.test.values:
             for atom in atoms(value, condition.holds):
-                yield from _alternatives(atom)
+                yield from alternatives(atom)
     else:
         yield condition
 
@@ -198,7 +198,8 @@ def truth(test: ast.expr) -> ast.expr:
 
 
 def compares_with_cuda(node: ast.AST) -> bool | None:
-    """Whether a test is true for CUDA (`d.type == 'cuda'`, `t.is_cuda`, `x == 'nccl'`), or false (`!=`), or None."""
+    """Whether a test is true for CUDA (`d.type == 'cuda'`, `t.is_cuda`, `x == 'nccl'`, an
+    `isinstance` of a tensor type), or false (`!=`), or None."""
     match node:
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             names = any(_names_cuda(side) or _names_nccl(side) for side in (left, right))
@@ -210,7 +211,22 @@ def compares_with_cuda(node: ast.AST) -> bool | None:
             return True
         case ast.Attribute(attr="is_cuda", ctx=ast.Load()):
             return True
+        case ast.Call() if cuda_tensor_types(node):
+            return True
     return None
+
+
+CUDA_TENSOR = re.compile(r"(^|\.)cuda\.((Float|Double|Half|BFloat16|Long|Int|Short|Char|Byte|Bool)Tensor)$")
+
+
+def cuda_tensor_types(test: ast.AST) -> list[str]:
+    """`FloatTensor` for `isinstance(x, torch.cuda.FloatTensor)`, and so on; nothing if it asks for other types too."""
+    match test:
+        case ast.Call(func=ast.Name(id="isinstance"), args=[value, kinds], keywords=[]) if dotted(value):
+            listed = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]
+            found = [CUDA_TENSOR.search(dotted(kind)) for kind in listed]
+            return [kind[2] for kind in found if kind] if all(found) else []
+    return []
 
 
 def _names_cuda(node: ast.AST) -> bool:
@@ -364,7 +380,7 @@ class Guards:
             own = [
                 test
                 for condition in _conditions_of(self.module, node, parent)
-                for part in _alternatives(condition)
+                for part in alternatives(condition)
                 for test in self.cuda_sources(part)
             ]
             outer = self.cuda_tests(parent)
@@ -376,6 +392,14 @@ class Guards:
         if not self._tests and not self.module.calls_of(ACCELERATOR_AVAILABLE):
             return False
         return any(self.proves_accelerator(condition) for condition in conditions(self.module, node))
+
+    def tests_absence(self, condition: Condition) -> bool:
+        """Whether a condition says that no accelerator is there, once a test of availability has moved."""
+        test = condition.test
+        asked = self.tests_availability(test) or (
+            isinstance(test, ast.Call) and self.module.callee(test) == ACCELERATOR_AVAILABLE
+        )
+        return asked and not condition.holds
 
     def knows_accelerators(self, node: ast.AST) -> bool:
         """Whether `node` runs only after a test of `torch.accelerator`, so that what it asks of CUDA is deliberate."""
@@ -464,6 +488,7 @@ class Guards:
             *module.of_type(ast.Compare),
             *module.calls_by_method.get("startswith", []),
             *module.attributes_by_name.get("is_cuda", []),
+            *module.calls_by_function.get("isinstance", []),
         ]
         found = {
             *module.calls_of(CUDA_AVAILABLE, COUNT),

@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterator
 
 from tpuport.analysis.calls import argument, is_constant, is_unpacked
-from tpuport.analysis.devices import cuda_device, default_device_kind, zero_is_current
-from tpuport.analysis.guards import conditions
+from tpuport.analysis.devices import cuda_device, default_device_kind, outer, zero_is_current
+from tpuport.analysis.guards import blocks, conditions
 from tpuport.analysis.module import Module, dotted
 from tpuport.analysis.own_cuda import has_own_cuda
 from tpuport.analysis.scopes import Kind
 from tpuport.draft import Context, Draft, Role
+from tpuport.mapping import CUDA_THERE
 from tpuport.model import DropArgument, Edit, InsertArgument, Replace, Rule, SetArgument, SetAttribute, Severity
 
 RANK = re.compile(r"(^|_)(rank|local_rank|device_id|gpu_id)$", re.IGNORECASE)
@@ -104,10 +105,11 @@ def _is_storage(module: Module, receiver: ast.expr) -> bool:
     """Whether it stands in a `map_location` function, whose rule moves the function as a whole."""
     for _, parent in module.ancestors(receiver):
         if isinstance(parent, ast.Lambda):
-            outer = module.parents[parent]
-            if isinstance(outer, ast.keyword) and outer.arg == "map_location":
+            function = outer(module, parent)
+            around = module.parents[function]
+            if isinstance(around, ast.keyword) and around.arg == "map_location":
                 return True
-            return isinstance(outer, ast.Call) and module.callee(outer) == "torch.load"
+            return isinstance(around, ast.Call) and module.callee(around) == "torch.load"
     return False
 
 
@@ -141,8 +143,18 @@ def _device_edits(context: Context, device: ast.expr) -> Iterator[Edit]:
     span = module.span(device)
     if is_constant(device, 0):
         yield Replace(span, "{device}")
+    elif tensor := _whose_device(device):
+        yield Replace(span, "{0}.device", (module.span(tensor),))
     elif cuda_device(module, device) is None and _may_be_none(context, device):
         yield Replace(span, "{device} if {0} is None else {0}", (span,))
+
+
+def _whose_device(number: ast.expr) -> ast.expr | None:
+    """The tensor whose device a number is asked of: `x` for `x.get_device()`."""
+    match number:
+        case ast.Call(func=ast.Attribute(value=tensor, attr="get_device"), args=[], keywords=[]):
+            return tensor
+    return None
 
 
 def _may_be_none(context: Context, device: ast.expr) -> bool:
@@ -156,7 +168,42 @@ def _may_be_none(context: Context, device: ast.expr) -> bool:
         return not text
     if isinstance(device, ast.Name) and _is_number_or_device(module, device):
         return False
+    if any(_needs_a_number(module, statement, text) for statement in _run_before(module, device)):
+        return False
     return not any(_says_not_none(condition.test, condition.holds, text) for condition in conditions(module, device))
+
+
+def _run_before(module: Module, node: ast.AST) -> Iterator[ast.stmt]:
+    """Statements of the same function that have run where `node` does: those above it in the blocks around it."""
+    for child, parent in module.ancestors(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            return
+        for block in blocks(parent):
+            if child in block:
+                yield from block[: block.index(child)]
+
+
+TAKES_A_NUMBER = {"torch.cuda.set_device", "torch.device"}
+"""Functions that raise where they are given None."""
+
+
+def _needs_a_number(module: Module, statement: ast.stmt, text: str) -> bool:
+    """Whether a statement fails if the variable `text` is None: it computes with it, or makes it the current device."""
+    match statement:
+        case ast.AugAssign(value=value):
+            return dotted(value) == text
+        case ast.If(test=test, body=[only], orelse=[]) if module.text(test) == CUDA_THERE:
+            return _needs_a_number(module, only, text)
+        case ast.Expr(value=ast.Call(args=[first, *_]) as call):
+            return module.callee(call) in TAKES_A_NUMBER and dotted(first) == text
+        case ast.Assign(value=value):
+            return any(
+                isinstance(part, ast.BinOp)
+                and text in (dotted(part.left), dotted(part.right))
+                and not isinstance(part.op, ast.Mod)
+                for part in ast.walk(value)
+            )
+    return False
 
 
 def _is_number_or_device(module: Module, name: ast.Name) -> bool:
@@ -167,8 +214,14 @@ def _is_number_or_device(module: Module, name: ast.Name) -> bool:
         if binding.kind is Kind.OTHER and isinstance(binding.node, ast.For | ast.AsyncFor | ast.comprehension):
             continue
         value = binding.value
+        if binding.kind is Kind.PARAMETER and _is_rank(module, binding.node):
+            continue
         if binding.kind is not Kind.ASSIGN or value is None:
             return False
+        if isinstance(value, ast.Name) and any(
+            _says_not_none(condition.test, condition.holds, value.id) for condition in conditions(module, value)
+        ):
+            continue
         known = isinstance(value, ast.Call) and (module.callee(value) or dotted(value.func)) in NUMBERS | {
             "torch.device"
         }
@@ -176,6 +229,24 @@ def _is_number_or_device(module: Module, name: ast.Name) -> bool:
         if not (known or literal or cuda_device(module, value) or default_device_kind(module, value)):
             return False
     return True
+
+
+SPAWNS = {"torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"}
+
+
+def _is_rank(module: Module, parameter: ast.AST) -> bool:
+    """Whether it is the first parameter of a function that this file only spawns, which then is the process' number."""
+    function = module.parents.get(module.parents.get(parameter, parameter))
+    if not isinstance(parameter, ast.arg) or not isinstance(function, ast.FunctionDef):
+        return False
+    names = [node for node in module.of_type(ast.Name) if node.id == function.name and isinstance(node.ctx, ast.Load)]
+    return function.args.args[:1] == [parameter] and bool(names) and all(_is_spawned(module, name) for name in names)
+
+
+def _is_spawned(module: Module, name: ast.Name) -> bool:
+    parent = module.parents[name]
+    call = module.parents[parent] if isinstance(parent, ast.keyword) else parent
+    return isinstance(call, ast.Call) and module.callee(call) in SPAWNS and argument(call, 0, "fn") is name
 
 
 def _says_not_none(test: ast.expr, holds: bool, text: str) -> bool:

@@ -1,6 +1,7 @@
 """Imports of libraries that exist for CUDA alone, with what stands in for each on a TPU."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tpuport.analysis.libraries import STAND_INS, library_of
@@ -27,6 +28,14 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
                 severity=Severity.INFO if optional else None,
             )
             break
+    for use in module.uses:
+        if FAISS.match(use.name):
+            reason = "on a TPU host use an index for the CPU"
+            yield Draft(rule, use.node, Role.NEUTRAL, message=f"{use.name} is for CUDA only", reason=reason)
+
+
+FAISS = re.compile(r"faiss\.(contrib\.torch_utils\.)?\w*gpu", re.IGNORECASE)
+"""The names of faiss, which itself runs anywhere, that are for CUDA."""
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:

@@ -8,9 +8,10 @@ import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.guards import Condition, blocks, conditions
+from tpuport.analysis.module import dotted
 from tpuport.draft import Context, Draft, Role
 from tpuport.mapping import OTHER_THERE
-from tpuport.model import Edit, InsertAfter, Rule, Severity
+from tpuport.model import Edit, InsertAfter, Replace, Rule, Severity
 
 WRAPPERS = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"}
 PARTS = {
@@ -22,7 +23,8 @@ PARTS = {
     "torch.nn.parallel.scatter_gather.gather",
     "torch.nn.parallel.scatter_gather.scatter_kwargs",
 }
-NAMES = {*WRAPPERS, *PARTS, "torch.nn.parallel.data_parallel"}
+FUNCTION = "torch.nn.parallel.data_parallel"
+NAMES = {*WRAPPERS, *PARTS, FUNCTION}
 RETURN_SELF = {"cuda", "cpu", "to", "train", "eval", "half", "float", "double", "bfloat16", "requires_grad_"}
 """Methods of a module that return the module itself."""
 
@@ -40,6 +42,10 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             yield Draft(rule, use.node, Role.NEUTRAL, severity=Severity.INFO, reason=reason)
         elif target := _kept_in(context, call) if use.name in WRAPPERS else "":
             yield from _passed_through(context, rule, use.node, target)
+        elif use.name == FUNCTION and _is_chosen_for_cuda(context, call):
+            yield Draft(rule, use.node, Role.CUDA_ONLY)
+        elif use.name == FUNCTION and (plain := _called_plainly(context, rule, use.node, call)):
+            yield plain
         else:
             yield Draft(rule, use.node, Role.BLOCKS, reason="use DistributedDataParallel, or the plain module")
 
@@ -78,11 +84,43 @@ def _passed_through(context: Context, rule: Rule, node: ast.expr, target: str) -
         reason = "it only calls its module where no CUDA is there"
         yield Draft(rule, node, Role.NEUTRAL, severity=Severity.INFO, reason=reason)
         return
-    code = f"""if {OTHER_THERE}:
+    guards = context.guards
+    if any(guards.tests_absence(condition) for condition in conditions(module, statement)):
+        reason = "no accelerator is there, so it only calls its module"
+        yield Draft(rule, node, Role.NEUTRAL, severity=Severity.INFO, reason=reason)
+        return
+    there = NO_CUDA if guards.has_accelerator(statement) else OTHER_THERE
+    code = f"""if {there}:
     {emptied}  # one device a process: it only calls its module
 """
     edits: tuple[Edit, ...] = (InsertAfter(module.span(statement), code),)
     yield Draft(rule, node, Role.MOVES, edits)
+
+
+NO_CUDA = "not torch.cuda.is_available()"
+
+
+def _called_plainly(context: Context, rule: Rule, node: ast.expr, call: ast.Call) -> Draft | None:
+    """A draft that calls the module itself where no CUDA is there; None if its arguments are not written out."""
+    module = context.module
+    if call.keywords or not 2 <= len(call.args) <= 4:
+        return None
+    wrapped, inputs = call.args[:2]
+    if not dotted(wrapped) or not isinstance(inputs, ast.Tuple) or not inputs.elts:
+        return None
+    if any(isinstance(part, ast.Starred) for part in (*call.args, *inputs.elts)):
+        return None
+    holes = (call, wrapped, *inputs.elts)
+    arguments = ", ".join(f"{{{number}}}" for number in range(2, len(holes)))
+    template = f"{{0}} if torch.cuda.is_available() else {{1}}({arguments})"
+    edit = Replace(module.span(call), template, tuple(map(module.span, holes)))
+    return Draft(rule, node, Role.MOVES, (edit,))
+
+
+def _is_chosen_for_cuda(context: Context, call: ast.Call) -> bool:
+    """Whether the call is what a conditional expression takes where CUDA is there."""
+    arm = context.module.parents[call]
+    return isinstance(arm, ast.IfExp) and arm.body is call and context.guards.tests_availability(arm.test)
 
 
 def _wants_several(context: Context, condition: Condition) -> bool:

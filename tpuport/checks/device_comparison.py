@@ -141,6 +141,8 @@ def subject(test: ast.expr) -> ast.expr | None:
             node = base
         case ast.Attribute(value=base):
             node = base
+        case ast.Call(func=ast.Name(), args=[value, _]):
+            node = value
         case _:
             return None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str" and len(node.args) == 1:

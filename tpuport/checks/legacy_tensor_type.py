@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from textwrap import indent
 
-from tpuport.analysis.guards import conditions
-from tpuport.analysis.module import dotted
+from tpuport.analysis.guards import conditions, cuda_tensor_types
+from tpuport.analysis.module import Module, dotted
 from tpuport.checks.tensor_type_alias import CURRENT, DTYPES, aliases, constructor
 from tpuport.draft import Context, Draft, Role
 from tpuport.mapping import CUDA_THERE
@@ -17,12 +17,12 @@ TYPE_NAME = re.compile(r"torch\.cuda\.(\w+Tensor)$")
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
-    """A draft for every use of a CUDA tensor type."""
+    """A draft for every use of a CUDA tensor type, but in tests of what a tensor is: these are settled with guards."""
     module = context.module
     kept = {alias.cuda for alias in aliases(module)}
     for use in module.uses:
         found = TYPE_NAME.match(use.name) if use.name.startswith("torch.cuda.") else None
-        if found and found[1] in DTYPES and use.node not in kept:
+        if found and found[1] in DTYPES and use.node not in kept and not _is_asked_for(module, use.node):
             yield _type_draft(context, rule, use.node, DTYPES[found[1]])
     for node in module.texts:
         found = TYPE_NAME.match(str(node.value))
@@ -30,6 +30,12 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             yield _conversion(context, rule, node, DTYPES[found[1]]) or _text_draft(
                 context, rule, node, DTYPES[found[1]]
             )
+
+
+def _is_asked_for(module: Module, node: ast.expr) -> bool:
+    """Whether a type is one of those that `isinstance` asks for, and all of them are CUDA's."""
+    parent = module.parents[node]
+    return bool(cuda_tensor_types(module.parents[parent] if isinstance(parent, ast.Tuple) else parent))
 
 
 def _default_type(context: Context, rule: Rule, node: ast.expr, dtype: str) -> Draft | None:

@@ -27,10 +27,14 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             reason = "a checkpoint saved from CUDA loads only with map_location= on a machine without it"
             yield Draft(rule, call, Role.NEUTRAL, severity=Severity.INFO, reason=reason)
         elif isinstance(where, ast.Lambda) and (moved := _storage_call(where)) is not None:
+            span = module.span(where)
             if moved.args or moved.keywords:
-                yield Draft(rule, where, Role.BLOCKS, reason="the device that the storage goes to is numbered")
+                chosen = Replace(span, "{0} if torch.cuda.is_available() else {device}", (span,))
+                yield Draft(rule, where, Role.MOVES, (chosen,))
             else:
-                yield Draft(rule, where, Role.MOVES, (Replace(module.span(where), "{device}"),))
+                yield Draft(rule, where, Role.MOVES, (Replace(span, "{device}"),))
+        elif isinstance(where, ast.IfExp) and _is_settled(context, where):
+            yield Draft(rule, where.body, Role.CUDA_ONLY)
     if "map_location" not in module.source and not module.calls_of("torch.load"):
         return
     names = _location_names(module)
@@ -138,6 +142,12 @@ def _other_branch_maps(context: Context, call: ast.Call) -> bool:
             if maps and context.guards.cuda_tests(call):
                 return True
     return False
+
+
+def _is_settled(context: Context, choice: ast.IfExp) -> bool:
+    """Whether a function for CUDA's storages is chosen where CUDA is there."""
+    is_function = isinstance(choice.body, ast.Lambda) and _storage_call(choice.body) is not None
+    return is_function and context.guards.tests_availability(choice.test)
 
 
 def _storage_call(function: ast.Lambda) -> ast.Call | None:

@@ -1,4 +1,4 @@
-"""Optimizers built before their model moves, which a move to a TPU leaves with the old parameters."""
+"""Optimizers whose model moves after they are built, which a move to a TPU leaves with the old parameters."""
 
 import ast
 import re
@@ -15,7 +15,31 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     module = context.module
     calls = _optimizers(module)
     early = (call for call in calls if _moves_later(context, call) or _moves_from_outside(context, call))
-    yield from keep_parameters(context, rule, early, "a move keeps the optimizer's parameters")
+    back = {call for call in module.calls_by_method.get("cpu", ()) if _comes_back(context, call)}
+    for draft in keep_parameters(context, rule, [*early, *back], "a move keeps the optimizer's parameters"):
+        draft.message = THERE_AND_BACK if draft.node in back else ""
+        yield draft
+
+
+THERE_AND_BACK = "a model goes to the CPU and back, and on a TPU its optimizer would train nothing from then on"
+
+
+def _comes_back(context: Context, away: ast.Call) -> bool:
+    """Whether a model is moved to the CPU, to be saved say, and moves from there in the same function."""
+    module = context.module
+    name = dotted(_moved(away))
+    function = module.function(away)
+    if not name or away.args or away.keywords:
+        return False
+    is_model = isinstance(module.parents[away], ast.Expr) or any(
+        isinstance(call.func, ast.Attribute) and (call.func.value is away or dotted(call.func.value) == name)
+        for call in module.calls_by_method.get("state_dict", ())
+        if module.function(call) is function
+    )
+    return is_model and any(
+        dotted(_moved(move)) == name and module.function(move) is function and module.span(move) > module.span(away)
+        for move in _moves(context)
+    )
 
 
 def _optimizers(module: Module) -> Iterator[ast.Call]:

@@ -146,9 +146,9 @@ def constructor(module: Module, call: ast.Call) -> str:
     parent = module.parents[call]
     if len(call.args) > 1 or isinstance(first, ast.Starred):
         return "torch.empty"
-    if isinstance(parent, ast.Attribute) and parent.attr in INITIALISERS:
-        return "torch.empty"
     kinds = {_argument_kind(module, value) for value in _values(module, first)}
+    if isinstance(parent, ast.Attribute) and parent.attr in INITIALISERS and "torch.tensor" not in kinds:
+        return "torch.empty"
     if kinds == {""}:
         data, number = _is_operand(module, call), _is_compared_as_number(module, first)
         return "" if data == number else "torch.tensor" if data else "torch.empty"
@@ -156,7 +156,7 @@ def constructor(module: Module, call: ast.Call) -> str:
 
 
 INITIALISERS = {"fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_"}
-"""What fills a tensor in place: only a tensor made by its size needs it."""
+"""What fills a tensor in place: unless its data is written out, such a tensor is made by its size."""
 
 
 ARITHMETIC = frozenset(

@@ -1,6 +1,7 @@
 """Python source files."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tpuport.analysis.libraries import STAND_INS
@@ -8,7 +9,7 @@ from tpuport.fixes import Rewritten
 from tpuport.kinds import Look
 from tpuport.model import Facts, Finding, Project, Rule
 from tpuport.source import project as said
-from tpuport.source import text
+from tpuport.source import reserved, text
 
 CANDIDATE = (
     b"cuda",
@@ -156,6 +157,9 @@ class _Python:
 
     def look(self, path: Path, raw: bytes, selection: bool = True) -> Look | None:
         """What the bytes tell at a glance."""
+        if reserved.IN_BYTES.search(raw):
+            decoded = text.decode(raw, path)
+            raw = decoded.encode(reserved.readable(decoded.text, reserved.NOW))
         uses_torch = said.uses_torch(raw)
         autocasts = b"autocast" in raw
         if is_candidate(raw):
@@ -179,7 +183,11 @@ class _Python:
         """What `rules` find."""
         from tpuport import match
 
-        return match.findings(source, project, rules)
+        readable = reserved.readable(source, reserved.SAME_LENGTH)
+        found = match.findings(readable, project, rules)
+        if readable is source:
+            return found
+        return [replace(one, line_text=one.line_text.replace(reserved.SAME_LENGTH, "async")) for one in found]
 
     def rewrite(
         self, source: str, project: Project, rules: Sequence[Rule], *, unsafe: bool, line_length: int | None
@@ -187,7 +195,8 @@ class _Python:
         """The text with all applied that may be."""
         from tpuport.rewrite import rewrite
 
-        return rewrite(source, project, rules, unsafe=unsafe, line_length=line_length)
+        readable = reserved.readable(source, reserved.NOW)
+        return rewrite(readable, project, rules, unsafe=unsafe, line_length=line_length)
 
     def annotate(self, source: str, findings: Iterable[Finding]) -> str:
         """The text with a comment above each statement that needs a person."""

@@ -130,16 +130,14 @@ class _Planner:
 
     @cached_property
     def _is_set_unseen(self) -> bool:
-        """Whether the file changes variables in ways that no reader of its names can follow."""
+        """Whether the file changes variables of the module in ways that no reader of its names can follow."""
         called = {dotted(call.func) for call in self.module.of_type(ast.Call)}
         return bool(called & {"exec", "eval", "globals", "vars", "setattr"})
 
     def _own(self, span: Span) -> tuple[str, str] | None:
         """A variable of the user's that already holds the default device here, and whether it is text or a device."""
-        if self._is_set_unseen:
-            return None
         scope: Scope | None = self._scope(span)
-        while scope is not None:
+        while scope is not None and not (scope.is_module and self._is_set_unseen):
             for name, bindings in scope.bindings.items():
                 if len(bindings) != 1 or bindings[0].kind is not Kind.ASSIGN:
                     continue

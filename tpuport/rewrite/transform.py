@@ -46,6 +46,13 @@ def _alone(statement: cst.BaseSmallStatement) -> cst.SimpleStatementLine:
     return cst.SimpleStatementLine([statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])
 
 
+def _ended(line: Statement, semicolon: cst.Semicolon | cst.MaybeSentinel) -> Statement:
+    """The line with the semicolon that ended it, which in a notebook keeps its value from being shown."""
+    if not isinstance(line, cst.SimpleStatementLine) or not isinstance(semicolon, cst.Semicolon):
+        return line
+    return line.with_changes(body=[*line.body[:-1], line.body[-1].with_changes(semicolon=semicolon)])
+
+
 def _split(lines: Sequence[cst.EmptyLine]) -> tuple[list[cst.EmptyLine], list[cst.EmptyLine]]:
     """Leading lines as blank ones and the rest, which begins with a comment."""
     blank = list(itertools.takewhile(lambda line: line.comment is None, lines))
@@ -263,7 +270,8 @@ class _Rewriter(cst.CSTTransformer):
         if not own:
             self.removed[id(updated)] = updated
             return cst.FlattenSentinel([*lines, updated])
-        lines[own[-1]] = self._same(lines[own[-1]], _with_trailing(lines[own[-1]], updated.trailing_whitespace))
+        last = _ended(lines[own[-1]], updated.body[-1].semicolon)
+        lines[own[-1]] = self._same(lines[own[-1]], _with_trailing(last, updated.trailing_whitespace))
         blank, rest = _split(updated.leading_lines) if own[0] else ([], updated.leading_lines)
         lines[own[0]] = self._same(lines[own[0]], lines[own[0]].with_changes(leading_lines=rest))
         if own[0]:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from tpuport.analysis.branches import Branches
-from tpuport.analysis.guards import ACCELERATOR_AVAILABLE, CUDA_AVAILABLE, tests_nccl
+from tpuport.analysis.guards import ACCELERATOR_AVAILABLE, CUDA_AVAILABLE, tests_nccl, truth
 from tpuport.analysis.module import dotted
 from tpuport.draft import Context, Draft, Role
 from tpuport.mapping import CUDA_THERE
@@ -12,7 +12,7 @@ from tpuport.model import Finding, GuardStatement, Rename, Rule, Safety, Severit
 from tpuport.settle import comparison, together
 from tpuport.settle.chains import Chain, Chains
 from tpuport.settle.hold import Holds
-from tpuport.settle.reasons import MAPS_AWAY, ONE_DEVICE, Reasons
+from tpuport.settle.reasons import MAPS_AWAY, ONE_DEVICE, TELLS_OF_CUDA, Reasons
 
 PRINTS = {"print", "info", "debug", "warning", "warn"}
 RAISES_WITHOUT_CUDA = {
@@ -131,8 +131,11 @@ class Settlement:
 
     def _keep(self, chain: Chain, reason: str) -> None:
         """Leave the tests and all that they guard; what would put a TPU host on its CPU is an error."""
-        right = reason in (ONE_DEVICE, MAPS_AWAY)
-        places = not right and any(self._places_data(draft) for draft in chain.drafts)
+        right = reason in (ONE_DEVICE, MAPS_AWAY, TELLS_OF_CUDA)
+        counted = ((truth(test), test) for test in chain.tests if self.guards.counts_devices(test))
+        counts: dict[ast.AST, ast.expr] = {call.func: test for call, test in counted if isinstance(call, ast.Call)}
+        guarded = [draft for draft in chain.drafts if draft.node not in counts]
+        places = not right and any(map(self._places_data, guarded))
         for test in chain.tests:
             if tests_nccl(test) or self.guards.counts_devices(test):
                 continue  # the rules of the NCCL backend and of the device count speak for it
@@ -141,11 +144,13 @@ class Settlement:
             self.drafts.append(Draft(rule, test, Role.NEUTRAL, reason=reason, severity=severity))
         line = self.module.span(chain.tests[0]).line
         for draft in chain.drafts:
+            if draft.node in counts and (guarded or chain.suspects):
+                draft.severity = self._severity_when_kept(chain, counts[draft.node], places)
             if draft.role is Role.MOVES and draft.edits:
                 draft.edits = ()
                 draft.reason = f"it stays with the test for CUDA on line {line}: {reason}"
                 draft.severity = Severity.INFO if right else draft.severity
-            elif draft.role in (Role.BLOCKS, Role.CUDA_ONLY) and not draft.edits and not places:
+            elif draft.role in (Role.BLOCKS, Role.CUDA_ONLY) and not (draft.edits or places or draft.node in counts):
                 draft.severity = Severity.INFO
 
     def _places_data(self, draft: Draft) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tpuport.analysis.branches import Branches
-from tpuport.analysis.module import dotted
+from tpuport.analysis.module import Module, dotted
 from tpuport.checks.device_comparison import type_of_device
 from tpuport.draft import Context, Draft, Role
 
@@ -28,6 +28,14 @@ class Chain:
         for draft in self.with_role(Role.CUDA_ONLY):
             if not draft.own_guard and not draft.edits and draft.reason:
                 draft.role = Role.BLOCKS
+
+
+def is_expected(module: Module, test: ast.expr) -> bool:
+    """Whether a test is what an `assert` expects, alone or beside others."""
+    parent = module.parents[test]
+    while isinstance(parent, ast.BoolOp):
+        parent = module.parents[parent]
+    return isinstance(parent, ast.Assert)
 
 
 class Chains:
@@ -91,10 +99,13 @@ class Chains:
                     yield call
 
     def _asked_together(self, test: ast.expr) -> list[ast.expr]:
-        """Tests that move with an availability test: of a device, in the same condition or around it."""
+        """Tests that move with one: of a device, in the condition of an availability test or around it.
+
+        What is asserted of a device is expected where the tests around it let it run, and moves with these.
+        """
         guards = self.context.guards
         if not guards.tests_availability(test):
-            return []
+            return guards.cuda_tests(test) if is_expected(self.module, test) else []
         top: ast.AST = test
         while isinstance(parent := self.module.parents[top], ast.BoolOp | ast.UnaryOp):
             top = parent

@@ -4,11 +4,12 @@ import ast
 import re
 
 from tpuport.analysis.devices import default_device_kind
-from tpuport.analysis.guards import compares_with_cuda
+from tpuport.analysis.guards import compares_with_cuda, cuda_tensor_types
 from tpuport.analysis.module import Module, dotted
 from tpuport.checks.device_comparison import is_mode, subject
+from tpuport.checks.tensor_type_alias import DTYPES
 from tpuport.model import Edit, Replace
-from tpuport.settle.chains import Chain
+from tpuport.settle.chains import Chain, is_expected
 
 OTHER_DEVICES = re.compile(r"[\"'](mps|xpu|npu|hpu|mlu|xla|ipu|dml|directml|vulkan|privateuseone)[\"':]")
 
@@ -27,19 +28,28 @@ def moved(module: Module, test: ast.expr, chain: Chain) -> tuple[Edit, str]:
 
     The type of a device is compared with the CPU's, and with what else the file speaks of: for CUDA and all of these
     the answer is the same. A text, and a type in a branch that makes a device, is compared with the accelerator's own
-    name, which gives another answer where a device of those others is the accelerator: that is unsafe.
+    name, which gives another answer where a device of those others is the accelerator: that is unsafe. What a test
+    expects of a tensor's device is the device at hand.
     """
     device = subject(test)
     assert device is not None
     parent = module.parents[test]
     hole = (module.span(device),)
     known = others(module)
+    if kinds := cuda_tensor_types(test):
+        is_tensor = "" if dotted(device).endswith(".data") else "isinstance({0}, torch.Tensor) and "
+        dtypes = ", ".join(DTYPES[kind] for kind in kinds)
+        is_kind = f"in ({dtypes})" if len(kinds) > 1 else f"== {dtypes}"
+        asked = f"{is_tensor}{{0}}.device.type {_is_one_of(known, False)} and {{0}}.dtype {is_kind}"
+        return Replace(module.span(test), asked, hole), ""
     if isinstance(test, ast.Attribute):
         if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
             return Replace(module.span(parent), f"{{0}}.device.type {_is_one_of(known, True)}", hole), ""
         return Replace(module.span(test), f"{{0}}.device.type {_is_one_of(known, False)}", hole), ""
     makes_device = any(draft.rule.name == "device-literal" for draft in chain.drafts)
     equality = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq | ast.NotEq | ast.In | ast.NotIn)
+    if equality and is_expected(module, test) and _is_type(test):
+        return Replace(module.span(_literal_of(test)), "{device.type}"), ""
     if equality and ((_is_type(test) and not makes_device) or _is_cuda_or_cpu(module, test)):
         is_other = not compares_with_cuda(test)
         return Replace(module.span(test), f"{{0}} {_is_one_of(known, is_other)}", hole), ""

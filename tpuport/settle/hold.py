@@ -6,6 +6,8 @@ import tokenize
 from functools import cached_property
 
 from tpuport.analysis.module import dotted
+from tpuport.analysis.settings import is_setting
+from tpuport.checks.cuda_library import FAISS
 from tpuport.checks.data_parallel import PARTS, WRAPPERS
 from tpuport.draft import Context, Draft
 from tpuport.model import DropArgument, Rename, Replace
@@ -48,6 +50,7 @@ class Holds:
         return (
             self._floor(draft)
             or self._source(draft)
+            or self._setting(draft)
             or self._failure(draft)
             or self._parallel(draft)
             or self._comment(draft)
@@ -73,6 +76,11 @@ class Holds:
             return "TorchScript compiles this function, which knows neither the accelerator nor variables around it"
         return ""
 
+    def _setting(self, draft: Draft) -> str:
+        """A file of settings gets no import and no further name, which would be settings too."""
+        reason = "the file only holds settings, which another program reads: that program has to choose"
+        return reason if is_setting(self.module, draft.node) else ""
+
     def _failure(self, draft: Draft) -> str:
         """Code that asks whether CUDA works by letting it fail has another answer once nothing fails."""
         if draft.rule.name in SILENT_WITHOUT_CUDA or self.context.guards.has_accelerator(draft.node):
@@ -88,9 +96,18 @@ class Holds:
         """What counts or numbers devices to spread a model over them from one process."""
         if draft.rule.name not in ("device-count", "device-literal"):
             return ""
-        if any(parent in self._spreads for _, parent in self.module.ancestors(draft.node)):
+        around = {parent for _, parent in self.module.ancestors(draft.node)}
+        if around & self._spreads:
             return "it spreads a model over several CUDA devices from one process"
+        if self.module.function(draft.node) in self._indexing:
+            return "it numbers the CUDA devices of faiss"
         return ""
+
+    @cached_property
+    def _indexing(self) -> set[ast.AST]:
+        """Functions that use what faiss has for CUDA."""
+        found = (self.module.function(use.node) for use in self.module.uses if FAISS.match(use.name))
+        return {function for function in found if function is not None}
 
     @cached_property
     def _spreads(self) -> set[ast.AST]:

@@ -10,18 +10,25 @@ from tpuport.analysis.module import dotted
 from tpuport.checks.device_comparison import subject
 from tpuport.checks.map_location import locations
 from tpuport.draft import Context, Draft, Role
-from tpuport.settle.chains import Chain
+from tpuport.settle.chains import Chain, is_expected
 from tpuport.settle.hold import Holds
 from tpuport.source.torch_floor import HELD
 
 PORTABLE_SPEEDUPS = {"pin_memory", "non_blocking", "fused"}
 """Arguments and methods that pay on any accelerator; each was run on a TPU device."""
 
+PLACES = {"cuda-call", "device-literal", "legacy-tensor-type"}
+"""Rules for what puts tensors on a device."""
+
 TELLS_APART = "it tells CUDA from other accelerators"
 HANDED_ON = "its value is handed on, and where it goes is not known"
 NCCL = "NCCL exists for CUDA only"
 MAPS_AWAY = "without it a checkpoint is left where it was saved, on CUDA"
+TELLS_OF_CUDA = "it only tells people of CUDA, which stays true"
 ONE_DEVICE = "without CUDA it drives no devices from this process, which is right on a TPU"
+TEXT_PARTS = (ast.Call, ast.JoinedStr, ast.FormattedValue, ast.BinOp, ast.Tuple)
+"""What a value goes through on its way into a text that is told."""
+
 NOT_PLAIN = "what it guards can not be told to mean the same on other accelerators"
 
 
@@ -39,6 +46,8 @@ class Reasons:
     def why_it_stays(self, chain: Chain) -> str:
         """The first reason that applies; empty when the chain can move."""
         guards = self.context.guards
+        if all(map(self._tells_of_cuda, chain.tests)):
+            return TELLS_OF_CUDA
         comparisons = [t for t in chain.tests if not guards.tests_availability(t) and not guards.counts_devices(t)]
         return self._code_in_it(chain) or self._value_of_it(chain) or self._comparison(chain, comparisons)
 
@@ -66,6 +75,15 @@ class Reasons:
         if chain.suspects:
             return f"line {self.module.span(chain.suspects[0]).line} looks like code for CUDA only"
         return self.holds.floor(self.needed)
+
+    def _tells_of_cuda(self, test: ast.expr) -> bool:
+        """Whether a test's value only goes into a text that people read, and that speaks of CUDA."""
+        around = [parent for _, parent in self.module.ancestors(test) if isinstance(parent, ast.expr)]
+        if not around or not all(isinstance(parent, TEXT_PARTS) for parent in around):
+            return False
+        texts = (n.value for n in ast.walk(around[-1]) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+        told = isinstance(around[-1], ast.Call) and _method(around[-1].func) in OUTPUT_CALLS
+        return told and any("cuda" in text.lower() for text in texts)
 
     @cached_property
     def _locations(self) -> list[ast.Assign]:
@@ -126,11 +144,25 @@ class Reasons:
             return "what it guards is for CUDA only"
         if all(map(self.context.guards.knows_accelerators, chain.tests)):
             return TELLS_APART
-        if comparisons and not all(self._guards_speedup(t) or self._enables_autocast(t) for t in comparisons):
+        if comparisons and not all(map(self._holds_elsewhere, comparisons)):
             return "whether other accelerators take this branch is for a person to say"
         if comparisons or all(self._is_portable(test) for test in chain.tests):
             return ""
         return NOT_PLAIN
+
+    def _holds_elsewhere(self, test: ast.expr) -> bool:
+        """Whether a comparison that guards nothing which moves has to hold on every accelerator."""
+        portable = self._guards_speedup(test) or self._enables_autocast(test) or self._expects_what_moves(test)
+        return portable or self.branches.reads_device(test)
+
+    def _expects_what_moves(self, test: ast.expr) -> bool:
+        """Whether it is asserted in a function in which something moves to the device at hand."""
+        function = self.module.function(test)
+        return is_expected(self.module, test) and any(
+            draft.role is Role.MOVES and draft.edits and self.module.function(draft.node) is function
+            for draft in self.drafts
+            if draft.rule.name in PLACES
+        )
 
     def _is_portable(self, test: ast.expr) -> bool:
         """Whether a test that guards nothing which moves says nothing of CUDA itself.
@@ -225,6 +257,8 @@ class Reasons:
         match parent:
             case ast.BoolOp() | ast.UnaryOp() | ast.NamedExpr() | ast.FormattedValue() | ast.JoinedStr():
                 return self._where_the_value_goes(parent, test)
+            case ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod()) | ast.Tuple():
+                return self._where_the_value_goes(parent, test)
             case ast.Compare(ops=[ast.Is() | ast.Eq()], comparators=[ast.Constant(value=bool())]):
                 return self._where_the_value_goes(parent, test)
             case ast.If() | ast.While() | ast.Assert() | ast.comprehension() | ast.Expr():
@@ -239,7 +273,7 @@ class Reasons:
             case ast.keyword(arg=str(name)):
                 return self._where_the_argument_goes(parent, name)
             case ast.Call(func=func) if node in parent.args:
-                name = dotted(func).rpartition(".")[2]
+                name = _method(func)
                 if name in ("bool", "int"):
                     return self._where_the_value_goes(parent, test)
                 return "" if name in {*OUTPUT_CALLS, *SKIPS, "format", "str"} else HANDED_ON
@@ -254,6 +288,11 @@ class Reasons:
             return "a gradient scaler works on CUDA only"
         known = self.module.callee(call).startswith("torch.") or function in ("add_argument", *OUTPUT_CALLS)
         return "" if known or name in PORTABLE_SPEEDUPS else HANDED_ON
+
+
+def _method(function: ast.expr) -> str:
+    """The last part of a function's name, whatever stands before it."""
+    return function.attr if isinstance(function, ast.Attribute) else dotted(function)
 
 
 def _last(node: ast.AST) -> str:
