@@ -22,7 +22,8 @@ from tpuport.model import (
 
 ACCELERATOR_THERE = "torch.accelerator.is_available()"
 CUDA_THERE = "torch.cuda.is_available()"
-OTHER_THERE = f"torch.accelerator.is_available() and not {CUDA_THERE}"
+NO_CUDA = f"not {CUDA_THERE}"
+OTHER_THERE = f"torch.accelerator.is_available() and {NO_CUDA}"
 
 
 class Table:

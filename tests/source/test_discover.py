@@ -31,6 +31,16 @@ def test_python_files_come_in_order_once(tmp_path: Path) -> None:
     assert names(found, tmp_path) == ["a/a.pyi", "a/z.py", "b.py"]
 
 
+def test_programs_without_a_suffix_say_that_python_runs_them(tmp_path: Path) -> None:
+    write(tmp_path, "train", "bin/test", content="#!/usr/bin/env python3\nimport torch\n")
+    write(tmp_path, "run", content="#!/bin/sh\npython train\n")
+    write(tmp_path, "notes", content="#!/usr/bin/python, they say\n")
+    write(tmp_path, "main.py", "LICENSE")
+    for name in ("train", "bin/test", "run", "LICENSE"):
+        (tmp_path / name).chmod(0o755)
+    assert names(discover([tmp_path], tmp_path), tmp_path) == ["bin/test", "main.py", "train"]
+
+
 def test_given_files_are_always_taken(tmp_path: Path) -> None:
     write(tmp_path, "build/x.py", "tool")
     write(tmp_path, ".gitignore", content="build\n")

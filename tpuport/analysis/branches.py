@@ -30,6 +30,12 @@ CUDA_TEXT = re.compile(r"cuda|gpu|nccl|tensorrt", re.IGNORECASE)
 OUTPUT_CALLS = {"print", "info", "debug", "warning", "warn", "log", "write", "exception", "error", "log_message"}
 """Functions and methods that only tell people something."""
 
+HOST_LIBRARIES = {
+    *("numpy", "scipy", "pandas", "sklearn", "matplotlib", "seaborn", "PIL", "cv2", "skimage", "imageio"),
+    *("tqdm", "yaml", "requests", "gdown", "psutil", "tensorboard", "tensorboardX", "wandb", "torchvision"),
+}
+"""Libraries whose import says nothing of CUDA."""
+
 TEXT_METHODS = {"split", "replace", "strip", "lower", "upper"}
 FILLS = {"update", "append", "extend", "setdefault", "insert", "add"}
 
@@ -264,9 +270,9 @@ def _parts(branch: ast.If, holds: bool) -> Iterator[Condition]:
 
 
 def _is_common(node: ast.Import | ast.ImportFrom) -> bool:
-    """Whether an import is of torch or of the standard library."""
+    """Whether an import is of torch, of the standard library, or of what runs on the host."""
     if isinstance(node, ast.ImportFrom):
         names = ["." if node.level else (node.module or "")]
     else:
         names = [alias.name for alias in node.names]
-    return all(name.partition(".")[0] in {"torch", *sys.stdlib_module_names} for name in names)
+    return all(name.partition(".")[0] in {"torch", *HOST_LIBRARIES, *sys.stdlib_module_names} for name in names)

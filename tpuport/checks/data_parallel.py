@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from tpuport.analysis.guards import Condition, blocks, conditions
 from tpuport.analysis.module import dotted
 from tpuport.draft import Context, Draft, Role
-from tpuport.mapping import OTHER_THERE
+from tpuport.mapping import NO_CUDA, OTHER_THERE
 from tpuport.model import Edit, InsertAfter, Replace, Rule, Severity
 
 WRAPPERS = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"}
@@ -95,9 +95,6 @@ def _passed_through(context: Context, rule: Rule, node: ast.expr, target: str) -
 """
     edits: tuple[Edit, ...] = (InsertAfter(module.span(statement), code),)
     yield Draft(rule, node, Role.MOVES, edits)
-
-
-NO_CUDA = "not torch.cuda.is_available()"
 
 
 def _called_plainly(context: Context, rule: Rule, node: ast.expr, call: ast.Call) -> Draft | None:

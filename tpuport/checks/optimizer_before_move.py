@@ -37,8 +37,11 @@ def _comes_back(context: Context, away: ast.Call) -> bool:
         if module.function(call) is function
     )
     return is_model and any(
-        dotted(_moved(move)) == name and module.function(move) is function and module.span(move) > module.span(away)
+        f"{name}.".startswith(f"{dotted(_moved(move))}.")  # the model itself, or the wrapper that it is the module of
+        and module.function(move) is function
+        and module.span(move) > module.span(away)
         for move in _moves(context)
+        if dotted(_moved(move))
     )
 
 

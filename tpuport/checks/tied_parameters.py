@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from tpuport.analysis.guards import blocks
 from tpuport.analysis.module import Module, dotted
 from tpuport.draft import Context, Draft, Role
-from tpuport.mapping import OTHER_THERE
+from tpuport.mapping import NO_CUDA, OTHER_THERE
 from tpuport.model import InsertBefore, Rule, Severity
 
 SWAP = "torch.__future__.set_swap_module_params_on_conversion"
@@ -21,14 +21,14 @@ def keep_parameters(context: Context, rule: Rule, nodes: Iterable[ast.expr | ast
     module = context.module
     if SWAP in module.uses_by_name:
         return
-    keep = f"""if {OTHER_THERE}:
-    {SWAP}(True)  # {why}
-"""
     functions: dict[ast.AST | None, list[ast.expr | ast.stmt]] = {}
     for node in sorted(nodes, key=module.span):
         functions.setdefault(module.function(node), []).append(node)
     for first, *others in functions.values():
-        yield Draft(rule, first, Role.NEUTRAL, (InsertBefore(module.span(_above(module, first, others)), keep),))
+        anchor = _above(module, first, others)
+        there = NO_CUDA if context.guards.has_accelerator(anchor) else OTHER_THERE
+        keep = f"if {there}:\n    {SWAP}(True)  # {why}\n"
+        yield Draft(rule, first, Role.NEUTRAL, (InsertBefore(module.span(anchor), keep),))
         for node in others:
             reason = "it is settled with the first one of the function"
             yield Draft(rule, node, Role.NEUTRAL, reason=reason, severity=Severity.INFO)

@@ -36,7 +36,8 @@ def _lines(report: Report, told: Account) -> Iterator[str]:
     if told.works:
         yield from ("", "## Works as it stands", "")
         works = counted(count(told.works), "site")
-        yield f"{works} of CUDA code need no change: `tpuport lint --severity info` names them."
+        need = "needs" if count(told.works) == 1 else "need"
+        yield f"{works} of CUDA code {need} no change: `tpuport lint --severity info` names them."
     if told.unread:
         yield from ("", "## Not migrated", "")
         yield from (f"- `{outcome.path}`: {outcome.status}: {outcome.reason}" for outcome in told.unread)

@@ -151,6 +151,8 @@ def _before_parser(body: list[ast.stmt], index: int) -> int:
 
     def adds_argument(statement: ast.stmt) -> bool:
         call = statement.value if isinstance(statement, ast.Expr) else None
+        if isinstance(call, ast.Tuple) and len(call.elts) == 1:
+            call = call.elts[0]  # a comma after the call
         return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"
 
     start = index

@@ -56,6 +56,7 @@ class Settlement:
                 draft.role, draft.reason = Role.BLOCKS, reason
             if draft.role is Role.BLOCKS:
                 self._guard_output(draft)
+        self._leave_arguments()
         together.hold(self.context, self.drafts)
         chains = Chains(self.context, self.drafts, self.branches).build()
         reasons = Reasons(self.context, self.drafts, self.branches, self.holds, self.availability.min_torch)
@@ -77,6 +78,21 @@ class Settlement:
         together.join(self.context, self.drafts, self._chain_of)
         found = map(self._finding, self._one_a_site())
         return sorted(found, key=lambda finding: (finding.span, finding.code))
+
+    def _leave_arguments(self) -> None:
+        """What names a device to a call of CUDA's that stays is right there."""
+        staying = {
+            draft.node
+            for draft in self.drafts
+            if draft.role in (Role.BLOCKS, Role.CUDA_ONLY) and not (draft.edits or draft.own_guard)
+        }
+        calls = [call for call in self.module.of_type(ast.Call) if call.func in staying]
+        inside = {node for call in calls for argument in (*call.args, *call.keywords) for node in ast.walk(argument)}
+        for draft in self.drafts:
+            if draft.rule.name == "device-literal" and draft.edits and draft.node in inside:
+                draft.edits = ()
+                draft.role, draft.severity = Role.NEUTRAL, Severity.INFO
+                draft.reason = "it goes to a function of CUDA's, which stays"
 
     def _outside_own_guards(self) -> list[Draft]:
         """The drafts without those of a statement that another puts under a test for CUDA, where they are right."""

@@ -170,7 +170,8 @@ class Reasons:
         A test case that is skipped looks at code of other files, which moves: it has to run where that runs.
         """
         skips = any(is_skip(parent) for _, parent in self.module.ancestors(test))
-        return skips or self._chooses_device(test) or self.branches.is_plain(test) or self._demands_cuda(test)
+        plain = not is_expected(self.module, test) and self.branches.is_plain(test)
+        return skips or plain or self._chooses_device(test) or self._demands_cuda(test)
 
     def _chooses_device(self, test: ast.expr) -> bool:
         """Whether it is `<a device of the user's> if <test> else "cpu"`, where a device is taken.

@@ -1,6 +1,7 @@
 """Find the files that a run is about, in a fixed order, each once."""
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -66,8 +67,9 @@ def discover(
     """Files to read, and Outcomes of what is named but not read, below `paths`.
 
     A file that is given as such is taken, whatever is excluded, unless `force`; directories are searched for files of
-    the kinds in `tpuport.kinds` that their .gitignore files, `EXCLUDED` and `exclude` (gitignore patterns relative to
-    `root`) leave. Symbolic links are followed only inside `root` or the PATH they were found under. Raises UsageError
+    the kinds in `tpuport.kinds`, and for programs without a suffix whose first line names Python, that their
+    .gitignore files, `EXCLUDED` and `exclude` (gitignore patterns relative to `root`) leave. Symbolic links are
+    followed only inside `root` or the PATH they were found under. Raises UsageError
     for a path that does not exist, or where there is nothing to read.
     """
     missing = [path for path in paths if not os.path.lexists(path)]
@@ -209,7 +211,8 @@ class _Walk:
         is_link = entry.is_symlink()
         is_directory = os.path.isdir(entry.path) if is_link else entry.is_dir()
         kind = "" if is_directory else kinds.of(entry.path)
-        if not is_directory and not kind and suffix not in NOT_MIGRATED:
+        named = is_directory or kind or suffix in NOT_MIGRATED
+        if not named and (suffix or not _is_script(entry)):
             return
         own_path = os.path.join(real, entry.name)
         if is_directory and entry.name in EXCLUDED:
@@ -243,6 +246,21 @@ class _Walk:
 
     def _leads_out(self, path: Path) -> Outcome:
         return Outcome(path, Status.SKIPPED, f"a symbolic link that leads out of {self._roots[0]}")
+
+
+def _is_script(entry: os.DirEntry[str]) -> bool:
+    """Whether a file without a suffix may be run, and says in its first line that Python runs it."""
+    try:
+        mode = entry.stat().st_mode
+        if not stat.S_ISREG(mode) or not mode & 0o111:
+            return False
+        with open(entry.path, "rb") as file:
+            return _RUN_BY_PYTHON.match(file.read(80)) is not None
+    except OSError:
+        return False
+
+
+_RUN_BY_PYTHON = re.compile(rb"#![^\n]*\bpython")
 
 
 def _ignored(path: str, is_directory: bool, ignores: Ignores) -> bool:
