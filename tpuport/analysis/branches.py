@@ -108,7 +108,9 @@ class Branches:
         name = dotted(call.func)
         if "gpu" not in name.lower() and "gpu" not in self.module.callee(call).lower():
             return False
-        return bool(GPU_MODULE.search(self.module.callee(call))) or (not MOVES_DATA.search(name) and self._has_twin(name))
+        return bool(GPU_MODULE.search(self.module.callee(call))) or (
+            not MOVES_DATA.search(name) and self._has_twin(name)
+        )
 
     def _has_twin(self, name: str) -> bool:
         """Whether the file also calls what is named so for the CPU: `ext.nms_gpu` beside `ext.nms_cpu` or `ext.nms`."""
