@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tpuport.cli.chips import CHIP_HELP, CompileWatch, chosen_chips
+from tpuport.cli.chips import ChipOption, chosen_chips
 from tpuport.cli.limits import FailOn, enforce, limits
-from tpuport.cli.report_formats import ReportFormat, print_comparison, print_report
+from tpuport.cli.report_formats import FormatOption, JsonOption, ReportFormat, print_comparison, print_report
+from tpuport.cli.watches import CompileWatch
 from tpuport.profile.analyses import analyse
-from tpuport.profile.chips.specs import ChipName
 from tpuport.profile.comparison import compare as compare_reports
 from tpuport.profile.engine import compile_for_chips
 from tpuport.profile.session import load
@@ -20,7 +20,7 @@ def report(
     session: Annotated[
         Path, typer.Argument(metavar="SESSION", help="The folder that `tpuport profile` saved.", show_default=False)
     ],
-    chip: Annotated[list[ChipName] | None, typer.Option(help=CHIP_HELP)] = None,
+    chip: ChipOption = None,
     compare: Annotated[
         Path | None,
         typer.Option(
@@ -28,8 +28,8 @@ def report(
         ),
     ] = None,
     fail_on: FailOn = None,
-    output_format: Annotated[ReportFormat, typer.Option("--format", help="Format of the report.")] = ReportFormat.TEXT,
-    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    output_format: FormatOption = ReportFormat.TEXT,
+    json: JsonOption = False,
 ) -> None:
     """Show a saved profiling session again; the script is not run.
 

@@ -2,7 +2,9 @@
 
 import sys
 from enum import StrEnum
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
 from tpuport.errors import UsageError
@@ -19,6 +21,10 @@ class ReportFormat(StrEnum):
     JSON = "json"
     MARKDOWN = "markdown"
     HTML = "html"
+
+
+FormatOption = Annotated[ReportFormat, typer.Option("--format", help="Format of the report.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 
 
 def print_report(session: Session, report: Report, chosen: ReportFormat) -> None:

@@ -10,14 +10,14 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from tpuport.profile.codec import decode
 from tpuport.profile.frames import innermost_user_frame, library_prefixes
-from tpuport.profile.layout import CRASH_LOG, DEVICE_LOG, ENOUGH, read_json
+from tpuport.profile.layout import CRASH_LOG, DEVICE_LOG, read_json
 from tpuport.profile.pjrt import PluginTable
 from tpuport.profile.plan import Device, Mode, ModePlan
 from tpuport.profile.records import FILE_NAME, Ended, Note, RecordWriter, Started, StoodIn
@@ -100,104 +100,50 @@ def _stand_in(device: Device, table: PluginTable | None, writer: RecordWriter) -
 def _profile(
     mode_plan: ModePlan, writer: RecordWriter, table: PluginTable | None, stand_ins: object, root: str
 ) -> None:
-    import torch
-
-    from tpuport.profile.instruments.compilation import ModelCalls, python_stack
-    from tpuport.profile.instruments.dynamo import DynamoTrace
+    from tpuport.profile.instruments.assembly import Instruments
     from tpuport.profile.instruments.float32 import float32_throughout
-    from tpuport.profile.instruments.host_syncs import HostSyncs
-    from tpuport.profile.instruments.inputs import InputWaits
-    from tpuport.profile.instruments.locations import locate_operations
-    from tpuport.profile.instruments.locks import wait_before_holding_the_lock
-    from tpuport.profile.instruments.losses import Losses
-    from tpuport.profile.instruments.modules import ModuleNames, name_graph_nodes
-    from tpuport.profile.instruments.numbers import Numbers
-    from tpuport.profile.instruments.operations import Operations
-    from tpuport.profile.instruments.optimizers import CompiledSteps
-    from tpuport.profile.instruments.programs import Programs
     from tpuport.profile.instruments.script import ScriptEnd, run_script, watch_exec, watch_os_exit
     from tpuport.profile.instruments.seeds import seed_everything
-    from tpuport.profile.instruments.steps import Steps
-    from tpuport.profile.instruments.streams import replace_stdin
-    from tpuport.profile.instruments.targets import Targets
-    from tpuport.profile.instruments.traces import Traces
 
-    plan, mode, session = mode_plan.plan, mode_plan.mode, Path(mode_plan.session)
+    plan = mode_plan.plan
     prefixes = library_prefixes()
     leave = watch_os_exit(writer, prefixes)
     watch_exec(mode_plan, writer, prefixes)
-    programs = operations = None
-    names = ModuleNames()
-    locating = ExitStack()
-    if table is not None:
-        programs = Programs(table, writer, session, locating.close, memory=plan.memory)
-        wait_before_holding_the_lock()
-        locating.callback(locate_operations())
-        name_graph_nodes(names)
-        if mode is Mode.EAGER:
-            operations = Operations(programs, writer, prefixes, names.stop)
-        else:
-            locating.callback(names.stop)
-    trace = DynamoTrace(writer)
-    trace.install()
-    losses = Losses()
-    losses.install()
-    inputs = InputWaits(writer, prefixes)
-    inputs.install()
-
-    numbers = Numbers(writer, plan.checked_steps, parts=not mode.compiles, watch_draws=plan.float32)
-    numbers.install()
-
-    def compilations() -> int:
-        return trace.graphs + (programs.compiled if programs is not None else 0)
-
-    steps = Steps(
-        plan,
-        writer,
-        losses,
-        numbers,
-        programs,
-        operations,
-        HostSyncs(writer, prefixes),
-        inputs,
-        Traces(writer, session, plan.device, mode, plan.traced),
-        compilations,
-        functools.partial(_finish, leave),
-        (Path(mode_plan.folder) / ENOUGH).touch if mode_plan.has_peers else None,
-    )
-    calls = ModelCalls(writer, prefixes, names, numbers, compile_models=mode.compiles, call_ended=steps.call_ended)
-    targets = Targets(plan, calls.compile_function, calls.compile_module)
-    if mode is Mode.COMPILED_STEP:
-        capturable = plan.device is not Device.CPU
-        CompiledSteps(writer, torch.compile, lambda: trace.graphs, capturable=capturable).install()
-    calls.install(targets)
-    losses.before_first = calls.tell_lost_gradients
-    targets.install()
-
-    def stdin_was_read() -> None:
-        frame = innermost_user_frame(python_stack(sys._getframe(1)), prefixes)
-        writer.write(Note("stdin", "the script reads standard input, which is empty under tpuport", frame))
-
-    replace_stdin(stdin_was_read)
+    instruments = Instruments(mode_plan, writer, prefixes, table, functools.partial(_finish, leave))
+    instruments.install()
+    _watch_stdin(writer, prefixes)
     seed_everything(plan.seed)
-    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    writer.write(Started(torch.__version__, str(accelerator or "cpu"), prefixes))
-    steps.install()
+    writer.write(_started(prefixes))
+    instruments.start()
     if plan.memory_limit is not None:
         # What is only reserved, as runtimes do generously, does not count.
         resource.setrlimit(resource.RLIMIT_DATA, (plan.memory_limit, plan.memory_limit))
     sys.excepthook = sys.__excepthook__
     del sys.path[len(sys.path) - 1 - sys.path[::-1].index(root)]
     with ScriptEnd(writer, prefixes), float32_throughout() if plan.float32 else nullcontext():
-        run_script(plan, writer, targets.namespace)
-    targets.write_missed(writer)
-    if not steps.done and steps.calls and steps.optimizers:
-        writer.write(
-            Note("no-step", f"{steps.calls} model calls ran and an optimizer was built, but its step() never ran")
-        )
+        run_script(plan, writer, instruments.targets.namespace)
+    instruments.write_missed()
     # What is stood in for lasts as long as its library.
     del stand_ins
     _finish(leave)
+
+
+def _started(prefixes: tuple[str, ...]) -> Started:
+    import torch
+
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return Started(torch.__version__, str(accelerator or "cpu"), prefixes)
+
+
+def _watch_stdin(writer: RecordWriter, prefixes: tuple[str, ...]) -> None:
+    from tpuport.profile.instruments.compilation import python_stack
+    from tpuport.profile.instruments.streams import replace_stdin
+
+    def was_read() -> None:
+        frame = innermost_user_frame(python_stack(sys._getframe(1)), prefixes)
+        writer.write(Note("stdin", "the script reads standard input, which is empty under tpuport", frame))
+
+    replace_stdin(was_read)
 
 
 def _set_mode(device: Device, mode: Mode) -> None:
