@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,43 @@ def test_what_befell_all_modes_is_told_once(tmp_path: Path) -> None:
     page = profile_markdown.render(saved, analysed)
     assert page.count("TypeError") == 1
     assert "- **eager, fused and compiled failed** at model.py:7: TypeError: &lt;class 'int'> \\| no" in page
+
+
+def test_a_reviewer_reads_the_point_before_anything_that_is_folded(tmp_path: Path) -> None:
+    point, *folded = markdown(tmp_path, "emulated").split("<details>")
+    assert "| **12 → 3** | **agree** | **1** | **1** | **2** |" in point
+    assert "- model.py:7: Data-dependent branching (GB0170) → Compute both ways" in point
+    assert len([line for line in point.splitlines() if line]) <= 10
+    assert [part.partition("</summary>")[0] for part in folded] == [
+        "<summary>Modes",
+        "<summary>Graph breaks: 1",
+        "<summary>Recompiles: 1",
+        "<summary>Host waits in a step: 1",
+        "<summary>Notes: 2",
+    ]
+
+
+@pytest.mark.parametrize("modes", [(Mode.EAGER,), (Mode.EAGER, Mode.COMPILED)])
+def test_without_losses_the_comparison_is_spoken_of_only_where_there_could_be_one(
+    tmp_path: Path, modes: tuple[Mode, ...]
+) -> None:
+    silent = [STARTED, FRAME, Step(0, Phase.TIMED, 0.1, 0), Step(1, Phase.TIMED, 0.1, 0), Enough(), Ended("enough")]
+    plan = make_plan(device=Device.CPU, modes=modes)
+    saved = load(make_session(tmp_path / "s", dict.fromkeys(modes, silent), plan=plan))
+    stream = io.StringIO()
+    profile_text.render(saved, analyse(saved), Console(file=stream, width=WIDTH, _environ={}))
+    said = "Losses: none seen (no backward() was called), so the modes' results were not compared."
+    assert (said in stream.getvalue()) == (len(modes) > 1)
+    assert ("Losses" in stream.getvalue()) == (len(modes) > 1)
+
+
+def test_lines_of_which_the_same_is_said_share_it(tmp_path: Path) -> None:
+    waits = [HostSync(1, ".item()", LINE, 2, 0.004), HostSync(1, "bool()", replace(LINE, line=9), 2, 0.004)]
+    saved = load(make_session(tmp_path / "s", {Mode.EAGER: [STARTED, *waits, *EAGER[1:]]}))
+    stream = io.StringIO()
+    profile_text.render(saved, analyse(saved), Console(file=stream, width=WIDTH, _environ={}))
+    assert "model.py:7  .item()  2× a step  4 ms a step (emulated)\nmodel.py:9  bool()" in stream.getvalue()
+    assert stream.getvalue().count("Keep it a tensor") == 1
 
 
 def test_a_difference_comes_before_every_gain(tmp_path: Path) -> None:

@@ -1,11 +1,10 @@
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.profile.command import SCRIPTS, make_plan, make_session, tpuport
-from tests.profile.test_output import SESSIONS, session
+from tests.profile.test_output import FRAME, SESSIONS, session
 from tpuport.config import Config
 from tpuport.errors import ConfigError, UsageError
 from tpuport.profile.analyses import analyse
@@ -108,7 +107,7 @@ def test_what_comes_several_times_is_named_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("device", "what"), [(Device.CPU, "time a step"), (Device.EMULATED_TPU, "executions a step")])
 def test_slower_goes_by_time_on_a_device_and_by_executions_without(tmp_path: Path, device: Device, what: str) -> None:
     _, records = SESSIONS["emulated"]
-    swapped: dict[Mode, list[Any]] = {Mode.EAGER: records[Mode.COMPILED], Mode.COMPILED: records[Mode.EAGER]}
+    swapped = {Mode.EAGER: records[Mode.COMPILED], Mode.COMPILED: [*records[Mode.EAGER], FRAME]}
     saved = load(make_session(tmp_path / "s", swapped, plan=make_plan(device=device, modes=tuple(swapped))))
     (line,) = exceeded(parse("slower"), analyse(saved), device)
     assert f"eager's {what}" in line

@@ -45,7 +45,8 @@ def report(
     analysed = analyse(saved)
     if compare is not None:
         before = load(compare)
-        print_comparison(compare_reports(analyse(before), analysed, (before.plan, saved.plan)), chosen)
+        changes = compare_reports(analyse(before), analysed, (before.plan, saved.plan))
+        print_comparison(changes, before, saved, chosen)
     else:
         print_report(saved, analysed, chosen)
     enforce(thresholds, analysed, saved.plan)

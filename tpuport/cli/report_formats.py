@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tpuport.errors import UsageError
 from tpuport.output import profile_html, profile_json, profile_markdown, profile_text
 from tpuport.profile.analyses import Report
 from tpuport.profile.comparison import Comparison
@@ -39,13 +38,13 @@ def print_report(session: Session, report: Report, chosen: ReportFormat) -> None
         sys.stdout.write(profile_html.render(session, report))
 
 
-def print_comparison(comparison: Comparison, chosen: ReportFormat) -> None:
+def print_comparison(comparison: Comparison, before: Session, after: Session, chosen: ReportFormat) -> None:
     """Print what changed between two sessions to standard output."""
-    if chosen is ReportFormat.HTML:
-        raise UsageError("--compare has no HTML page", hint="Use --format text, markdown or json.")
     if chosen is ReportFormat.TEXT:
         profile_text.render_comparison(comparison, Console(highlight=False))
     elif chosen is ReportFormat.JSON:
         sys.stdout.write(profile_json.render_comparison(comparison) + "\n")
-    else:
+    elif chosen is ReportFormat.MARKDOWN:
         sys.stdout.write(profile_markdown.render_comparison(comparison))
+    else:
+        sys.stdout.write(profile_html.render_comparison(comparison, before, after))

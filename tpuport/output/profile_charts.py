@@ -5,7 +5,8 @@ Each is drawn twice, for a wide window and for a phone, as text that shrinks wit
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -14,12 +15,20 @@ from pygal.style import Style
 
 from tpuport.output.profile_units import duration
 from tpuport.profile.analyses import Report
+from tpuport.profile.comparison import Change
 from tpuport.profile.plan import Mode
 from tpuport.profile.records import Phase, Step
 from tpuport.profile.session import Session
 
-COLOURS = {Mode.EAGER: "#8a8f98", Mode.FUSED: "#2f81f7", Mode.COMPILED: "#d97706", Mode.COMPILED_FUSED: "#9333ea"}
+COLOURS = {
+    Mode.EAGER: "#8a8f98",
+    Mode.FUSED: "#2f81f7",
+    Mode.COMPILED: "#d97706",
+    Mode.COMPILED_FUSED: "#9333ea",
+    Mode.COMPILED_STEP: "#0d9488",
+}
 """One colour a mode, legible on light and on dark."""
+_BEFORE_AND_AFTER = {"before": "#8a8f98", "after": "#2f81f7"}
 _WIDTHS = {"wide": 860, "narrow": 400}
 _LABEL_WIDTH = 40
 """What the number of a step takes on the axis, with its distance to the next."""
@@ -27,12 +36,20 @@ _SPREAD = 8.0
 """Longest by shortest step from which on the scale is logarithmic: a step that compiles dwarfs all others."""
 
 
-def step_times(session: Session) -> str:
-    """Plot the time of every step but the first, which holds the start-up; empty when there is none."""
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart as inline SVG, and the names and colours of what it shows."""
+
+    svg: str
+    legend: tuple[tuple[str, str], ...]
+
+
+def step_times(session: Session) -> Chart | None:
+    """Plot the time of every step but the first, which holds the start-up; None when there is none."""
     series = {run.mode: run.records.of(Step)[1:] for run in session.runs}
     series = {mode: steps for mode, steps in series.items() if steps}
     if not series:
-        return ""
+        return None
     times = [step.seconds for steps in series.values() for step in steps]
     logarithmic = max(times) > _SPREAD * min(times) > 0
 
@@ -55,7 +72,7 @@ def step_times(session: Session) -> str:
             chart.add(mode.value, [_point(step, height(step.seconds)) for step in steps])
         return chart
 
-    return _drawn(draw, list(series))
+    return _drawn(draw, _mode_colours(series))
 
 
 def step_phases(session: Session) -> list[str]:
@@ -102,36 +119,54 @@ def _decades(low: float, high: float) -> list[float]:
     return [factor * 10.0**decade for decade in decades for factor in between]
 
 
-def chip_times(report: Report) -> str:
-    """Plot the estimated time of a step, a group of bars for each chip; empty without any."""
+def chip_times(report: Report) -> Chart | None:
+    """Plot the estimated time of a step, a group of bars for each chip; None without any."""
     rows = report.chips.rows
-    if not rows:
-        return ""
-    chips = list(dict.fromkeys(row.chip for row in rows))
-    modes = list(dict.fromkeys(row.mode for row in rows))
-    values = {(row.chip, row.mode): row.time.value for row in rows}
+    values = {(row.chip, row.mode.value): row.time.value for row in rows}
+    colours = _mode_colours(row.mode for row in rows)
+    return _bars(list(dict.fromkeys(row.chip for row in rows)), values, colours, duration)
+
+
+def changed_figures(changes: Sequence[Change], what: str, unit: Callable[[float], str]) -> Chart | None:
+    """Plot the figures called `what` of two sessions, a pair of bars for each place they have; None without any."""
+    found = [change for change in changes if change.what == what]
+    before = {(change.where, "before"): change.before.value for change in found}
+    after = {(change.where, "after"): change.after.value for change in found}
+    return _bars([change.where for change in found], before | after, _BEFORE_AND_AFTER, unit)
+
+
+def _bars(
+    groups: list[str], values: dict[tuple[str, str], float], colours: dict[str, str], unit: Callable[[float], str]
+) -> Chart | None:
+    if not groups:
+        return None
 
     def draw(options: dict[str, Any]) -> Any:
-        chart = pygal.Bar(**options, value_formatter=duration, y_labels_major_count=4)
-        chart.x_labels = chips
-        for mode in modes:
-            chart.add(mode.value, [values.get((chip, mode)) for chip in chips])
+        chart = pygal.Bar(**options, value_formatter=unit, y_labels_major_count=4)
+        chart.x_labels = groups
+        for name in colours:
+            chart.add(name, [values.get((group, name)) for group in groups])
         return chart
 
-    return _drawn(draw, modes)
+    return _drawn(draw, colours)
 
 
 _UNUSED = re.compile("<!--.*?-->|<script.*?</script>|<title>Pygal</title>", re.DOTALL)
 """Comments, what pygal's own script would read, and a title that says nothing."""
 
 
-def _drawn(draw: Callable[[dict[str, Any]], Any], modes: Iterable[Mode]) -> str:
-    charts = ((name, draw(_options(list(modes), width))) for name, width in _WIDTHS.items())
+def _mode_colours(modes: Iterable[Mode]) -> dict[str, str]:
+    return {mode.value: COLOURS[mode] for mode in modes}
+
+
+def _drawn(draw: Callable[[dict[str, Any]], Any], colours: dict[str, str]) -> Chart:
+    charts = ((name, draw(_options(tuple(colours.values()), width))) for name, width in _WIDTHS.items())
     svgs = ((name, chart.render(is_unicode=True)) for name, chart in charts)
-    return "".join(f'<div class="{name}">{_UNUSED.sub("", svg)}</div>' for name, svg in svgs)
+    svg = "".join(f'<div class="{name}">{_UNUSED.sub("", drawn)}</div>' for name, drawn in svgs)
+    return Chart(svg, tuple(colours.items()))
 
 
-def _options(modes: list[Mode], width: int) -> dict[str, Any]:
+def _options(colours: tuple[str, ...], width: int) -> dict[str, Any]:
     return {
         "style": Style(
             background="transparent",
@@ -139,24 +174,20 @@ def _options(modes: list[Mode], width: int) -> dict[str, Any]:
             foreground="#7d8590",
             foreground_strong="#7d8590",
             foreground_subtle="#7d858055",
-            colors=tuple(COLOURS[mode] for mode in modes),
+            colors=colours,
             font_family="system-ui, sans-serif",
             label_font_size=13,
             major_label_font_size=13,
-            legend_font_size=13,
             title_font_size=13,
             opacity=".9",
         ),
         "js": (),
         "width": width,
-        "height": 300,
+        "height": 260,
         "include_x_axis": True,
-        "legend_at_bottom": True,
-        "legend_at_bottom_columns": len(modes),
-        "legend_box_size": 10,
+        "show_legend": False,
         "disable_xml_declaration": True,
         "show_minor_y_labels": False,
         "dots_size": 2.5,
         "margin": 8,
-        "margin_bottom": 24,
     }

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tpuport.output.profile_units import duration
+from tpuport.output.profile_units import change, duration
 from tpuport.output.style import count
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.failures import Failure
+from tpuport.profile.comparison import Comparison, Kind
 from tpuport.profile.plan import Device, Mode
 
 
@@ -73,8 +74,8 @@ def _executions(report: Report, _device: Device) -> Iterator[Fact]:
         return
     best = min(counts, key=lambda mode: counts[mode])
     if eager:
-        change = counts[best] / eager - 1
-        yield Fact(title, f"{eager:g} → {counts[best]:g}", f"{best.value} against eager: {change:+.0%}")
+        detail = f"{best.value} against eager: {change(counts[best] / eager)}"
+        yield Fact(title, f"{eager:g} → {counts[best]:g}", detail)
     else:
         yield Fact(title, f"{counts[best]:g}", best.value)
 
@@ -127,7 +128,7 @@ def _graph_breaks(report: Report, _device: Device) -> Iterator[Fact]:
     rows = report.graph_breaks.rows
     if rows or compiles(report):
         graphs = sum(row.graphs for row in rows)
-        yield Fact("graph breaks", f"{len(rows)}", f"+{count(graphs, 'graph')}" if rows else "")
+        yield Fact("graph breaks", f"{len(rows)}", f"+{count(graphs, 'graph')}" if graphs else "")
 
 
 def _recompiles(report: Report, _device: Device) -> Iterator[Fact]:
@@ -135,7 +136,7 @@ def _recompiles(report: Report, _device: Device) -> Iterator[Fact]:
     if not found.rows and not found.limits and not compiles(report):
         return
     lost = sum(row.seconds.value for row in found.rows)
-    detail = f"{duration(lost)} lost ({found.rows[0].seconds.basis.value})" if found.rows else ""
+    detail = f"{duration(lost)} lost ({found.rows[0].seconds.basis.value})" if lost else ""
     if found.limits:
         detail = "the limit was reached: what follows runs eagerly"
     yield Fact("recompiles", f"{sum(row.count for row in found.rows)}", detail, bool(found.limits))
@@ -146,3 +147,24 @@ def _host_syncs(report: Report, _device: Device) -> Iterator[Fact]:
         waits = sum(row.count for row in report.host_syncs.rows)
         lines = len(report.host_syncs.rows)
         yield Fact("host waits a step", f"{waits:g}", f"at {count(lines, 'line')}" if lines else "")
+
+
+def comparison_headline(comparison: Comparison) -> list[Fact]:
+    """Return what two sessions differ in, in a few words: what is found, and the executions of each mode."""
+    facts = [_found(kind, comparison) for kind in Kind]
+    for item in comparison.changes:
+        if item.what == "executions a step":
+            detail = item.where if item.ratio is None else f"{item.where}: {change(item.ratio)}"
+            facts.append(Fact(item.what, _from_to(item.before.value, item.after.value), detail))
+    return facts
+
+
+def _found(kind: Kind, comparison: Comparison) -> Fact:
+    found = [finding for finding in comparison.findings if finding.kind is kind]
+    before, after = sum(item.before for item in found), sum(item.after for item in found)
+    when = "a step" if kind is Kind.HOST_WAIT else "in the run"
+    return Fact(f"{kind.value}s", _from_to(before, after), when, bad=after > before)
+
+
+def _from_to(before: float, after: float) -> str:
+    return f"{after:g}" if before == after else f"{before:g} → {after:g}"

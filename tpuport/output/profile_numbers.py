@@ -1,8 +1,10 @@
-"""The comparison of numbers as sentences, the same in every format."""
+"""The comparisons of losses and of other numbers as sentences, the same in every format."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tpuport.profile.analyses import Report
+from tpuport.profile.analyses.losses import LossRow
 from tpuport.profile.analyses.numbers import Difference, Numbers, NumbersRow, Verdict
 
 _VERDICTS = {
@@ -21,6 +23,37 @@ class Sentence:
     detail: str
     lines: tuple[str, ...]
     bad: bool
+
+
+def loss_sentences(report: Report) -> Iterator[Sentence]:
+    """Yield one for each mode that has losses to compare with those of another."""
+    reference = report.losses.reference
+    for row in report.losses.rows:
+        detail = f"{row.compared} compared, largest difference {row.max_absolute:.2g}, relative {row.max_relative:.2g}"
+        if row.agrees:
+            yield Sentence(row.mode.value, "agrees with", f"{reference} ({detail})", (), bad=False)
+        else:
+            where = f"{reference} at step {row.first_difference} ({detail})"
+            yield Sentence(row.mode.value, "leaves", f"{where}: {_meaning(row)}", (), bad=True)
+
+
+def losses_unknown(report: Report) -> str:
+    """Return why no losses were compared; empty where they were, or fewer than two modes ran well."""
+    if report.losses.rows or sum(row.failure is None for row in report.modes.rows) < 2:
+        return ""
+    if report.losses.reference is None:
+        return "none seen (no backward() was called), so the modes' results were not compared."
+    return f"only {report.losses.reference.value} has any, so the modes' results were not compared."
+
+
+def _meaning(row: LossRow) -> str:
+    """Return what losses that differ mean for the mode that has them."""
+    if row.grown_from is None:
+        return "what this mode gains is another computation's."
+    return (
+        f"it has grown from {row.grown_from:.1g}, as rounding does in training that amplifies it (a GAN, a large "
+        "learning rate). --check-numbers tells it from an error: it compares the parts of the first steps with the CPU."
+    )
 
 
 def numbers_title(numbers: Numbers) -> str:

@@ -1,32 +1,24 @@
 """What every format of the profile report chooses and words alike."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tpuport.output.profile_headline import comparable
-from tpuport.output.profile_units import NONE, duration, duration_range, number, percent, plain, seconds, size
+from tpuport.output.profile_units import plain
 from tpuport.output.style import count
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.chips import ChipReport, ChipRow
 from tpuport.profile.analyses.fusion import FusionRow
 from tpuport.profile.analyses.lines import LineRow, LineTable
-from tpuport.profile.analyses.losses import LossRow
-from tpuport.profile.analyses.modes import StepTime
-from tpuport.profile.analyses.modules import ModuleRow, ModuleTable
-from tpuport.profile.analyses.processes import Processes, ProcessRow
+from tpuport.profile.analyses.processes import Processes
 from tpuport.profile.analyses.traces import Traces
-from tpuport.profile.comparison import Change, Comparison, Finding, Kind
-from tpuport.profile.figures import Figure
+from tpuport.profile.comparison import Comparison, Finding, Kind
 from tpuport.profile.layout import KINETO_TRACE, TRACES
-from tpuport.profile.modules import Module
-from tpuport.profile.phases import StepPhase
 from tpuport.profile.plan import Device
 
 _LESS_KNOWN = 0.05
 """Share of a step by which two modes may differ in what no line is known of, and count as alike."""
 _NAMED_KERNELS = 4
-_LEAST_PHASE = 0.005
-"""Share below which a part of the step is not named."""
 DEVICE_NAMES = {
     Device.TPU: "TPU",
     Device.EMULATED_TPU: "emulated TPU (torch_tpu over XLA's CPU backend)",
@@ -42,16 +34,6 @@ def device_note(device: Device) -> str:
     return (
         "Executions and programs are what torch_tpu gives a TPU to run: compare the modes by them. "
         "Times marked emulated are those of XLA's CPU backend and say nothing of a TPU."
-    )
-
-
-def loss_warning(row: LossRow) -> str:
-    """Return what losses that differ mean for the mode that has them."""
-    if row.grown_from is None:
-        return "what this mode gains is another computation's."
-    return (
-        f"it has grown from {row.grown_from:.1g}, as rounding does in training that amplifies it (a GAN, a large "
-        "learning rate). --check-numbers tells it from an error: it compares the parts of the first steps with the CPU."
     )
 
 
@@ -74,16 +56,6 @@ def best_table(report: Report) -> LineTable | None:
     return min(well_known, key=lambda table: sum(row.cycles.value for row in table.rows), default=None)
 
 
-def first_chip(report: Report) -> list[ModuleTable]:
-    """Return the tables of modules for the chip that is shown."""
-    return [table for table in report.modules.cycles if table.chip == report.modules.cycles[0].chip]
-
-
-def module_amount(row: ModuleRow) -> str:
-    """Return what a module takes: its share of a step's cycles, or its executions."""
-    return percent(row.share) if row.amount.unit else plain(row.amount.value)
-
-
 def best_fusion(report: Report) -> FusionRow | None:
     """Return the mode that saves most executions.
 
@@ -99,28 +71,6 @@ def fusion_title(row: FusionRow) -> str:
     """Return the heading of what a mode saves."""
     before, after = plain(row.saving.before.value), plain(row.saving.after.value)
     return f"What {row.mode.value} mode saves: {before} → {after} executions a step"
-
-
-def module_name(module: Module | None) -> str:
-    """Return what a module is called in a report."""
-    return "outside of all models" if module is None else str(module)
-
-
-def module_rows(tables: Sequence[ModuleTable]) -> list[tuple[str, list[ModuleRow | None]]]:
-    """Return every module with its row in each table; the order is that of the first table, then of the others."""
-    by_module = [{row.module: row for row in table.rows} for table in tables]
-    modules = dict.fromkeys(module for rows in by_module for module in rows)
-    return [(module_name(module), [rows.get(module) for rows in by_module]) for module in modules]
-
-
-def phase_shares(phases: dict[StepPhase, float]) -> str:
-    """Return the parts of a step that something takes part in, with their shares."""
-    total = sum(phases.values()) or 1
-    parts = ((phase, phases.get(phase, 0.0) / total) for phase in StepPhase)
-    shown = [(phase.value, share) for phase, share in parts if share >= _LEAST_PHASE]
-    if len(shown) == 1:
-        return shown[0][0]
-    return ", ".join(f"{name} {share:.0%}" for name, share in shown)
 
 
 def rest(items: Sequence[object], shown: int) -> str:
@@ -216,42 +166,6 @@ def finding_change(finding: Finding) -> str:
     if not finding.after:
         return f"gone ({finding.before:g}× before)"
     return f"new ({finding.after:g}×)" if not finding.before else f"{finding.before:g}× → {finding.after:g}×"
-
-
-def change_cells(change: Change) -> tuple[str, str, str, str]:
-    """Return before, after, the change in percent, and what the figures are worth."""
-    ratio = "" if change.ratio is None else f"{change.ratio - 1:+.0%}"
-    return _figure(change.before), _figure(change.after), ratio, change.after.basis.value
-
-
-def _figure(figure: Figure) -> str:
-    if figure.unit == "s":
-        return duration(figure.value)
-    return size(figure.value) if figure.unit == "B" else number(figure)
-
-
-def process_table(processes: Processes) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the header and the rows of the table of runs and ranks; no rows when each mode has one process."""
-    rows = processes.rows
-    runs, ranks = any(row.run > 1 for row in rows), any(row.rank for row in rows)
-    counted = any(row.executions is not None for row in rows)
-    basis = next((f" ({row.step_time.median.basis.value})" for row in rows if row.step_time), "")
-    columns: dict[str, tuple[bool, Callable[[ProcessRow], str]]] = {
-        "mode": (True, lambda row: row.mode.value),
-        "run": (runs, lambda row: str(row.run)),
-        "rank": (ranks, lambda row: str(row.rank)),
-        "executions": (counted, lambda row: NONE if row.executions is None else str(row.executions)),
-        f"time{basis}": (True, lambda row: seconds(row.step_time.median if row.step_time else None)),
-        "min – max": (True, lambda row: _spread(row.step_time)),
-        "steps": (True, lambda row: str(row.step_time.steps if row.step_time else 0)),
-        "": (any(row.failure for row in rows), lambda row: f"failed: {row.failure.what}" if row.failure else ""),
-    }
-    shown = {name: cell for name, (wanted, cell) in columns.items() if wanted}
-    return tuple(shown), [tuple(cell(row) for cell in shown.values()) for row in rows]
-
-
-def _spread(time: StepTime | None) -> str:
-    return NONE if time is None else duration_range(time.lowest.value, time.highest.value)
 
 
 def process_remarks(processes: Processes) -> list[str]:

@@ -1,51 +1,43 @@
 """The profile report for a terminal."""
 
-from itertools import groupby
-
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from tpuport.output.profile_batches import batch_lines, batches_title
+from tpuport.output.profile_findings import Section, finding_sections, rule_note
 from tpuport.output.profile_headline import failures
-from tpuport.output.profile_numbers import number_sentences, numbers_title
+from tpuport.output.profile_numbers import loss_sentences, losses_unknown, number_sentences, numbers_title
 from tpuport.output.profile_shared import (
     DEVICE_NAMES,
-    change_cells,
     comparison_lists,
     device_note,
     finding_change,
-    loss_warning,
     notes,
     process_remarks,
-    process_table,
     trace_lines,
 )
-from tpuport.output.profile_text_chips import chips_and_lines
-from tpuport.output.profile_text_gains import executions_by_module, fusion_gains
-from tpuport.output.profile_units import NONE, duration, duration_range, number, percent, seconds, size
-from tpuport.output.style import count
+from tpuport.output.profile_tables import (
+    changes_table,
+    compilation_table,
+    processes_table,
+    steps_table,
+)
+from tpuport.output.profile_text_chips import chips, source_listing
+from tpuport.output.profile_text_gains import costs_by_module, fusion_gains
+from tpuport.output.profile_text_table import rich_table
+from tpuport.output.profile_units import NONE, change
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.batches import Batches
-from tpuport.profile.analyses.graph_breaks import GraphBreaks
-from tpuport.profile.analyses.host_syncs import HostSyncs
-from tpuport.profile.analyses.inputs import Inputs
-from tpuport.profile.analyses.losses import Losses
-from tpuport.profile.analyses.modes import ModeRow, Modes, StepTime
+from tpuport.profile.analyses.modes import StepTime
 from tpuport.profile.analyses.numbers import Numbers
-from tpuport.profile.analyses.on_cpu import OnCpu
 from tpuport.profile.analyses.processes import Processes
-from tpuport.profile.analyses.programs import ProgramRow, Programs
-from tpuport.profile.analyses.recompiles import Recompiles
+from tpuport.profile.analyses.programs import ProgramRow
 from tpuport.profile.analyses.traces import Traces
-from tpuport.profile.comparison import Change, Comparison
-from tpuport.profile.figures import Basis, Figure
+from tpuport.profile.comparison import Comparison
 from tpuport.profile.places import Place
 from tpuport.profile.plan import Device, Mode
 from tpuport.profile.session import Session
-
-_SHOWN_CHANGES = 6
 
 
 def render(session: Session, report: Report, console: Console) -> None:
@@ -55,13 +47,11 @@ def render(session: Session, report: Report, console: Console) -> None:
         _failures(report),
         *_measurements(session, report),
         fusion_gains(report),
-        *(chips_and_lines(session, report) or [executions_by_module(report)]),
+        *chips(report),
+        costs_by_module(report),
+        *source_listing(session, report),
         _batches(report.batches),
-        _graph_breaks(report.graph_breaks, report.modes),
-        _recompiles(report.recompiles, report.modes),
-        _host_syncs(report.host_syncs),
-        _inputs(report.inputs),
-        _on_cpu(report.on_cpu),
+        *map(_section, finding_sections(report)),
         _notes(report),
         _traces(report.traces),
     ]
@@ -77,49 +67,30 @@ def render_comparison(comparison: Comparison, console: Console) -> None:
         console.print(Text(f"- {remark}", style="yellow"))
     if comparison.remarks:
         console.print()
-    table = Table(title="Before and after", title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for name in ("", " ", "before", "after", "change", "basis"):
-        table.add_column(name, justify="right" if name in ("before", "after", "change") else "left", no_wrap=True)
-    where = ""
-    for change in comparison.changes:
-        before, after, ratio, basis = change_cells(change)
-        table.add_row(
-            "" if change.where == where else change.where,
-            change.what,
-            before,
-            after,
-            Text(ratio, _better(change)),
-            basis,
-        )
-        where = change.where
-    console.print(table)
+    table = changes_table(comparison.changes)
+    if table is not None:
+        console.print(rich_table(table.without_repeats()))
     for title, findings in comparison_lists(comparison):
         console.print()
         console.print(Text(title, style="bold"))
         for item in findings:
             how = Text(finding_change(item), style="green" if item.after < item.before else "red")
             console.print(Text.assemble("  ", how, "  ", _where(item.place), f"  {item.what}"))
-            for line in _source(item.source):
-                console.print(line)
-
-
-def _better(change: Change) -> str:
-    """Return the style of a change; a time that was emulated is neither good nor bad."""
-    if change.after.basis is Basis.EMULATED or change.ratio is None or round(change.ratio, 2) == 1:
-        return "dim"
-    return "green" if change.ratio < 1 else "red"
+            if item.source:
+                console.print(Padding(Text(item.source, style="italic"), (0, 0, 0, 4), expand=False))
 
 
 def _measurements(session: Session, report: Report) -> list[RenderableType | None]:
     """Figures; whether the modes compute the same comes first, what they gain last."""
-    if not any(row.steps for row in report.modes.rows):
+    steps, compilation = steps_table(report), compilation_table(report)
+    if steps is None:
         return []
     return [
-        _losses(report.losses),
+        _losses(report),
         _numbers(report.numbers),
-        _steps(report.modes, report.programs),
+        rich_table(steps),
         _processes(report.processes),
-        _compilation(report.modes, report.programs),
+        rich_table(compilation) if compilation else None,
         _gains(session, report),
     ]
 
@@ -144,23 +115,18 @@ def _failures(report: Report) -> RenderableType | None:
     return Group(*lines) if lines else None
 
 
-def _losses(losses: Losses) -> RenderableType:
-    if losses.reference is None:
-        return Text("Losses: none seen (no backward() was called), so the modes' results were not compared.")
-    if not losses.rows:
-        return Text(f"Losses: only {losses.reference.value} has any, so there is nothing to compare.")
-    lines: list[RenderableType] = []
-    reference = losses.reference.value
-    for row in losses.rows:
-        detail = f"largest difference {row.max_absolute:.2g}, relative {row.max_relative:.2g}"
-        if row.agrees:
-            what = f" agrees with {reference} ({row.compared} compared, {detail})"
-            lines.append(Text.assemble("Losses: ", (row.mode.value, "bold"), what))
-        else:
-            what = f" leaves {reference} at step {row.first_difference} ({row.compared} compared, {detail}): "
-            style = "bold yellow" if row.is_comparable else "bold red"
-            lines.append(Text.assemble(("Losses DIFFER: ", style), (row.mode.value, "bold"), what, loss_warning(row)))
-    return Group(*lines)
+def _losses(report: Report) -> RenderableType | None:
+    lines = [
+        Text.assemble(
+            ("Losses DIFFER: ", "bold red") if item.bad else "Losses: ",
+            (item.subject, "bold"),
+            f" {item.verdict} {item.detail}",
+        )
+        for item in loss_sentences(report)
+    ]
+    if unknown := losses_unknown(report):
+        lines.append(Text(f"Losses: {unknown}"))
+    return Group(*lines) if lines else None
 
 
 def _numbers(numbers: Numbers) -> RenderableType | None:
@@ -175,93 +141,9 @@ def _numbers(numbers: Numbers) -> RenderableType | None:
     return Group(*lines)
 
 
-def _steps(modes: Modes, programs: Programs) -> RenderableType:
-    by_mode = {row.mode: row for row in programs.rows}
-    counted = any(row.executions for row in programs.rows)
-    basis = _time_basis(modes)
-    table = _figures_table(f"A step (times {basis})")
-    if counted:
-        table.add_column("executions", justify="right", no_wrap=True)
-        table.add_column("programs", justify="right", no_wrap=True)
-    if any(row.boundary for row in programs.rows):
-        table.add_column("boundary", justify="right", no_wrap=True)
-    table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("min – max", justify="right", no_wrap=True)
-    table.add_column("steps", justify="right", no_wrap=True)
-    for row in modes.rows:
-        program = by_mode[row.mode]
-        counts = [_number(program.executions), _number(program.distinct)] if counted else []
-        if any(row.boundary for row in programs.rows):
-            counts.append(Text(size(program.boundary.value) if program.boundary else NONE))
-        table.add_row(_mode_cell(row), *counts, *_step_cells(row.step_time))
-    return table
-
-
 def _processes(processes: Processes) -> RenderableType | None:
-    if not processes.rows:
-        return None
-    header, rows = process_table(processes)
-    table = Table(
-        title="Runs and ranks", title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
-    )
-    for name in header:
-        table.add_column(name, justify="left" if name in ("mode", "") else "right", no_wrap=bool(name))
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return Group(table, *(Text(line) for line in process_remarks(processes)))
-
-
-def _compilation(modes: Modes, programs: Programs) -> RenderableType | None:
-    compiled = any(row.compiled for row in programs.rows)
-    graphs = any(row.graphs for row in programs.rows)
-    if not compiled and not graphs:
-        return None
-    basis = _time_basis(modes)
-    table = _figures_table(f"Compilation, in the whole run (times {basis})")
-    if compiled:
-        table.add_column("programs", justify="right", no_wrap=True)
-        table.add_column("compiler", justify="right", no_wrap=True)
-    if graphs:
-        table.add_column("graphs", justify="right", no_wrap=True)
-        table.add_column("torch.compile", justify="right", no_wrap=True)
-    for row, program in zip(modes.rows, programs.rows, strict=True):
-        cells = [_number(program.compiled), _seconds(program.compile_time)] if compiled else []
-        cells += [_number(program.graphs), _seconds(program.dynamo_time)] if graphs else []
-        table.add_row(_mode_cell(row), *cells)
-    return table
-
-
-def _figures_table(title: str) -> Table:
-    # As wide as its title, which would be broken otherwise.
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0),
-        min_width=len(title),
-    )  # fmt: skip
-    table.add_column("mode", no_wrap=True)
-    return table
-
-
-def _mode_cell(row: ModeRow) -> Text:
-    return Text(row.mode.value, style="red" if row.failure else "")
-
-
-def _time_basis(modes: Modes) -> str:
-    return next((row.step_time.median.basis.value for row in modes.rows if row.step_time), Basis.MEASURED.value)
-
-
-def _step_cells(time: StepTime | None) -> list[Text]:
-    if time is None:
-        return [Text(NONE), Text(NONE), Text("0")]
-    spread = duration_range(time.lowest.value, time.highest.value)
-    return [_seconds(time.median), Text(spread), Text(str(time.steps))]
-
-
-def _number(figure: Figure | None) -> Text:
-    return Text(number(figure))
-
-
-def _seconds(figure: Figure | None) -> Text:
-    return Text(seconds(figure))
+    table = processes_table(processes)
+    return Group(rich_table(table), *map(Text, process_remarks(processes))) if table else None
 
 
 def _gains(session: Session, report: Report) -> RenderableType | None:
@@ -288,7 +170,7 @@ def _gain(
     parts: list[str] = []
     before, after = eager_programs.executions, programs.executions
     if before and after and before.value:
-        parts.append(f"{before.value:g} → {after.value:g} executions a step ({after.value / before.value - 1:+.0%})")
+        parts.append(f"{before.value:g} → {after.value:g} executions a step ({change(after.value / before.value)})")
     if device is not Device.EMULATED_TPU and eager and time and time.median.value:
         parts.append(f"{eager.median.value / time.median.value:.2f}× the speed")
     return ", ".join(parts)
@@ -299,96 +181,21 @@ def _batches(batches: Batches) -> RenderableType | None:
     return Group(Text(batches_title(batches), style="bold"), *lines) if lines else None
 
 
-def _graph_breaks(breaks: GraphBreaks, modes: Modes) -> RenderableType | None:
-    if not breaks.rows:
-        return Text("Graph breaks: none.") if _compiled(modes) else None
-    lines: list[RenderableType] = [Text(f"Graph breaks: {len(breaks.rows)}", style="bold")]
-    for row in breaks.rows:
-        kind = f" ({row.id})" if row.id else ""
-        cost = f"  +{row.graphs} graph{'s' * (row.graphs != 1)}"
-        lines.append(Text.assemble(_where(row.place), f"  {row.count}×  ", (f"{row.reason}{kind}", "bold"), cost))
-        lines += _source(row.source)
-        lines.append(_indented(row.plain or row.explanation))
-        lines += _remedy(row.edit, row.rule) or [_indented(f"→ {hint}") for hint in row.hints]
-    return Group(*lines)
-
-
-def _source(text: str) -> list[RenderableType]:
-    return [Padding(Text(text, style="italic"), (0, 0, 0, 4), expand=False)] if text else []
-
-
-def _remedy(edit: str, rule: str) -> list[RenderableType]:
-    if not edit:
-        return []
-    return [_indented(f"→ {edit}{f' `tpuport lint` finds it: {rule}.' if rule else ''}")]
-
-
-def _recompiles(recompiles: Recompiles, modes: Modes) -> RenderableType | None:
-    if not recompiles.rows and not recompiles.limits:
-        return Text("Recompiles: none.") if _compiled(modes) else None
-    lines: list[RenderableType] = [Text(f"Recompiles: {sum(row.count for row in recompiles.rows)}", style="bold")]
-    for limit in recompiles.limits:
-        lines.append(
-            Text.assemble(_where(limit.place), "  ", ("recompile limit reached: runs eagerly from then on", "bold red"))
-        )
-        lines.append(_indented(limit.reason))
-    for row in recompiles.rows:
-        lost = f"  {duration(row.seconds.value)} ({row.seconds.basis.value})"
-        lines.append(Text.assemble(_where(row.place), f"  {row.count}×  ", (row.cause, "bold"), lost))
-        if row.changes:
-            more = ", …" if len(row.changes) > _SHOWN_CHANGES else ""
-            lines.append(_indented(f"{', '.join(row.changes[:_SHOWN_CHANGES])}{more}"))
-        lines += _source(row.source)
-        if row.plain:
-            lines.append(_indented(row.plain))
-        lines += _remedy(row.edit, row.rule)
-        if row.buckets:
-            sizes = " or ".join(map(str, row.buckets.sizes))
-            lines.append(
-                _indented(
-                    f"→ Padding to {sizes} would save {count(row.buckets.saved, 'compilation')} of the sizes seen, and "
-                    f"make {percent(row.buckets.padding)} of the data padding."
-                )
-            )
-    return Group(*lines)
-
-
-def _host_syncs(syncs: HostSyncs) -> RenderableType | None:
-    if not syncs.rows:
-        return Text("Host waits in a step: none.") if syncs.counted else None
-    lines: list[RenderableType] = [Text(f"Host waits in a step: {len(syncs.rows)}", style="bold")]
-    # One remedy stands for all lines in a row that it ends.
-    for (edit, rule), rows in groupby(syncs.rows, key=lambda row: (row.edit, row.rule)):
-        for row in rows:
-            wait = f"  {duration(row.seconds.value)} a step ({row.seconds.basis.value})"
-            lines.append(Text.assemble(_where(row.place), f"  {row.count:g}×  ", (row.what, "bold"), wait))
-            lines += _source(row.source)
-        lines += _remedy(edit, rule)
-    return Group(*lines)
-
-
-def _inputs(inputs: Inputs) -> RenderableType | None:
-    """The waits of the mode in which they take most of a step; what is short is not shown."""
-    rows = [row for row in inputs.rows if row.edit and row.mode is inputs.rows[0].mode]
-    if not rows:
-        return None
-    lines: list[RenderableType] = [Text(f"Waits for input in a step ({rows[0].mode.value})", style="bold")]
-    for row in rows:
-        wait = f"{duration(row.seconds.value)} a step ({row.seconds.basis.value}), {percent(row.share)} of it"
-        lines.append(Text.assemble(_where(row.place), "  ", (wait, "bold")))
-        lines += [*_source(row.source), *_remedy(row.edit, "")]
-    return Group(*lines)
-
-
-def _on_cpu(on_cpu: OnCpu) -> RenderableType | None:
-    if not on_cpu.rows:
-        return None
-    lines: list[RenderableType] = [Text(f"Operations on the CPU in a step: {len(on_cpu.rows)}", style="bold")]
-    for (place, source, plain, edit, rule), rows in groupby(
-        on_cpu.rows, key=lambda row: (row.place, row.source, row.plain, row.edit, row.rule)
-    ):
-        lines.append(Text.assemble(_where(place), *((f"  {row.count}×  {row.operation}", "bold") for row in rows)))
-        lines += [*_source(source), _indented(plain), *_remedy(edit, rule)]
+def _section(section: Section) -> RenderableType:
+    if not section.findings:
+        return Text(f"{section.title}.")
+    lines: list[RenderableType] = [Text(section.title, style="bold")]
+    for finding in section.findings:
+        for site in finding.sites:
+            lines.append(Text.assemble(_where(site.place), *(f"  {fact}" for fact in site.facts)))
+            if site.source:
+                lines.append(Padding(Text(site.source, style="italic"), (0, 0, 0, 4), expand=False))
+        lines.append(Padding(Text(finding.what, "bold red" if finding.bad else "bold"), (0, 0, 0, 4), expand=False))
+        if finding.plain:
+            lines.append(_indented(finding.plain))
+        note = rule_note(finding)
+        for number, remedy in enumerate(finding.remedies):
+            lines.append(_indented(f"→ {remedy}{f' {note}' if note and not number else ''}"))
     return Group(*lines)
 
 
@@ -398,10 +205,6 @@ def _indented(text: str) -> RenderableType:
 
 def _where(place: Place | None) -> Text:
     return Text(NONE if place is None else str(place), style="cyan")
-
-
-def _compiled(modes: Modes) -> bool:
-    return any(row.mode.compiles and row.failure is None for row in modes.rows)
 
 
 def _notes(report: Report) -> RenderableType | None:

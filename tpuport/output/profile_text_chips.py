@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from tpuport.output.profile_shared import best_table, chip_remarks, chips_note, operation_name, phase_shares, rest
-from tpuport.output.profile_text_gains import cost_by_module
-from tpuport.output.profile_units import amount, duration, memory, percent, size
+from tpuport.output.profile_shared import best_table, chip_remarks, chips_note, operation_name, rest
+from tpuport.output.profile_tables import chips_table, kernels_table, phase_shares
+from tpuport.output.profile_text_table import rich_table
+from tpuport.output.profile_units import percent
 from tpuport.profile.analyses import Report
-from tpuport.profile.analyses.chips import ChipReport, ChipRow
+from tpuport.profile.analyses.chips import ChipReport
 from tpuport.profile.analyses.lines import LineRow, LineTable
 from tpuport.profile.places import shown_file
 from tpuport.profile.session import Session
@@ -27,75 +27,18 @@ _SHOWN_LINES = 20
 _SHOWN_ELSEWHERE = 8
 
 
-def chips_and_lines(session: Session, report: Report) -> list[RenderableType | None]:
-    """Return the sections; none without `--chip`."""
-    if not report.chips.rows:
+def chips(report: Report) -> list[RenderableType | None]:
+    """Return what a step takes on each chip; nothing without `--chip`."""
+    found = report.chips
+    if not found.rows:
         return []
+    # In a narrow terminal the memory is broken rather than cut.
+    costs = rich_table(chips_table(found, of="/").without_repeats(), gives_way=("memory",))
     return [
-        _chips(report.chips),
-        _detail(report.chips),
-        _remarks(report.chips),
-        cost_by_module(report),
-        *_listing(session, report),
+        Group(costs, Text(chips_note(found), style="dim")),
+        rich_table(kernels_table(found).without_repeats()),
+        _remarks(found),
     ]
-
-
-def _table(title: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("chip", no_wrap=True)
-    table.add_column("mode", no_wrap=True)
-    return table
-
-
-def _names(chips: ChipReport) -> Iterator[tuple[str, str, ChipRow]]:
-    before = ""
-    for row in chips.rows:
-        yield "" if row.chip == before else row.chip, row.mode.value, row
-        before = row.chip
-
-
-def _chips(chips: ChipReport) -> RenderableType:
-    table = _table("A step on a chip (estimated)")
-    for name in ("time", "at least", "bound by", "launch", "boundary", "memory"):
-        # In a narrow terminal the last one is broken rather than cut.
-        table.add_column(name, justify="left" if name == "bound by" else "right", no_wrap=name != "memory")
-    for chip, mode, row in _names(chips):
-        table.add_row(
-            chip,
-            mode,
-            duration(row.time.value),
-            duration(row.roofline.value),
-            row.bound.value,
-            duration(row.launch.value),
-            size(row.boundary.value),
-            _memory(row),
-        )
-    return Group(table, Text(chips_note(chips), style="dim"))
-
-
-def _memory(row: ChipRow) -> Text:
-    if row.fits:
-        return Text(f"{memory(row.peak.value)}/{memory(row.memory.value)}")
-    excess = row.peak.value - row.memory.value
-    return Text(f"{memory(excess)} over {memory(row.memory.value)}", style="bold red")
-
-
-def _detail(chips: ChipReport) -> RenderableType:
-    table = _table("Programs of a step, compiled (estimated)")
-    for name in ("executions", "programs", "kernels", "fusions", "FLOP", "cycles"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for chip, mode, row in _names(chips):
-        table.add_row(
-            chip,
-            mode,
-            f"{row.executions.value:g}",
-            f"{row.distinct.value:g}",
-            f"{row.kernels.value:g}",
-            f"{row.fusions.value:g}",
-            amount(row.flops.value),
-            amount(row.cycles.value),
-        )
-    return table
 
 
 def _remarks(chips: ChipReport) -> RenderableType | None:
@@ -103,7 +46,8 @@ def _remarks(chips: ChipReport) -> RenderableType | None:
     return Group(*(Text(f"- {line}") for line in lines)) if lines else None
 
 
-def _listing(session: Session, report: Report) -> list[RenderableType]:
+def source_listing(session: Session, report: Report) -> list[RenderableType | None]:
+    """Return the lines that cost most on a chip, with their share; nothing without `--chip`."""
     table = best_table(report)
     if table is None or not table.rows:
         return []
@@ -145,7 +89,7 @@ def _lines(source: tuple[str, ...], rows: dict[int, LineRow], top: float) -> Ite
             )  # fmt: skip
 
 
-def _elsewhere(table: LineTable) -> RenderableType:
+def _elsewhere(table: LineTable) -> RenderableType | None:
     """List what no line is known of, by operation."""
     rows = [row for row in table.rows if row.place is None and row.share >= _LEAST]
     lines = [
@@ -155,4 +99,4 @@ def _elsewhere(table: LineTable) -> RenderableType:
         )
         for row in rows[:_SHOWN_ELSEWHERE]
     ]
-    return Group(Text("no line known", style="cyan"), *lines) if lines else Text("")
+    return Group(Text("no line known", style="cyan"), *lines) if lines else None

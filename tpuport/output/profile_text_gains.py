@@ -3,23 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from tpuport.output.profile_shared import (
-    best_fusion,
-    first_chip,
-    fusion_title,
-    module_amount,
-    module_name,
-    module_rows,
-    phase_shares,
-    rest,
-)
+from tpuport.output.profile_shared import best_fusion, fusion_title, rest
+from tpuport.output.profile_tables import module_name, modules_table
+from tpuport.output.profile_text_table import rich_table
 from tpuport.output.profile_units import NONE, plain
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.fusion import FusionRow, Saving
-from tpuport.profile.analyses.modules import ModuleTable
 
 _SHOWN_MODULES = 8
 _SHOWN_SAVINGS = 4
@@ -49,30 +40,12 @@ def _savings(row: FusionRow) -> Iterator[tuple[str, Sequence[tuple[str, Saving]]
     yield "by line", [(f"{item.place or NONE}  {item.source}".strip(), item.saving) for item in row.lines]
 
 
-def executions_by_module(report: Report) -> RenderableType | None:
-    """Return the table for a session without any chip."""
-    if not any(row.module for table in report.modules.executions for row in table.rows):
+def costs_by_module(report: Report) -> RenderableType | None:
+    """Return the modules that cost most."""
+    table = modules_table(report)
+    if table is None:
         return None
-    return _module_table("Executions a step by module", report.modules.executions)
-
-
-def cost_by_module(report: Report) -> RenderableType:
-    """Return the table for the first chip."""
-    cycles = first_chip(report)
-    return _module_table(f"Cost by module on {cycles[0].chip} (estimated share of a step's cycles)", cycles)
-
-
-def _module_table(title: str, tables: Sequence[ModuleTable]) -> RenderableType:
-    """Modules with all below them, a column a mode; the parts of a step are those of the last mode."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     # Where it is narrow, these two give way before any figure does.
-    table.add_column("module", overflow="fold")
-    for mode in tables:
-        table.add_column(mode.mode.value, justify="right", no_wrap=True)
-    table.add_column(f"of {tables[-1].mode.value}")
-    rows = module_rows(tables)
-    for name, found in rows[:_SHOWN_MODULES]:
-        values = (NONE if row is None else module_amount(row) for row in found)
-        table.add_row(Text(name), *values, Text(phase_shares(found[-1].phases) if found[-1] else "", style="dim"))
-    more = rest(rows, _SHOWN_MODULES)
-    return Group(table, Text(more, style="dim")) if more else table
+    drawn = rich_table(table.first(_SHOWN_MODULES), gives_way=("module", table.columns[-1].name))
+    more = rest(table.rows, _SHOWN_MODULES)
+    return Group(drawn, Text(more, style="dim")) if more else drawn

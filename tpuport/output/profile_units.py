@@ -63,6 +63,12 @@ def percent(share: float) -> str:
     return f"{share:.1%}"
 
 
+def change(ratio: float) -> str:
+    """Return how much more or less `ratio` times as much is, as a percentage."""
+    text = f"{ratio - 1:+.0%}"
+    return "0%" if text[1:] == "0%" else text
+
+
 def _prefixed(count: float, unit: str) -> str:
     for prefix in ("", "k", "M", "G", "T"):
         if abs(count) < 999.5:

@@ -19,6 +19,7 @@ class Advice:
 
 
 NO_ADVICE = Advice()
+NOTHING_TO_DO = "Nothing to do, as long as it does not go on changing."
 
 _READS_VALUE = "Python reads a value out of a tensor, so the graph ends and the host waits for the device"
 _KEEP_TENSOR = "Keep it a tensor inside the model, and read it after the step, every so many steps."
@@ -134,15 +135,11 @@ NUMBER = Advice(
     "a Python number that changes is part of the compiled program",
     "Pass it as a tensor (`torch.tensor(value, device=device)`), or keep it the same.",
 )
-GRADIENTS = Advice(
-    "training and evaluation are compiled apart", "Nothing to do, as long as it does not go on changing."
-)
-TRAINING = Advice(
-    "a model in training and in evaluation is compiled apart", "Nothing to do, as long as it does not go on changing."
-)
+GRADIENTS = Advice("training and evaluation are compiled apart", NOTHING_TO_DO)
+TRAINING = Advice("a model in training and in evaluation is compiled apart", NOTHING_TO_DO)
 INPUT_GRADIENT = Advice(
     "an input that gradients flow back to, and one that none do (data, or what detach() gave), are compiled apart",
-    "Nothing to do, as long as it does not go on changing.",
+    NOTHING_TO_DO,
 )
 OPTIONAL = Advice(
     "a value that is there in some calls only is part of the compiled program",

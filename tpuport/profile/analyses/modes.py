@@ -61,6 +61,7 @@ class ModeRow:
     failure: Failure | None
     """None when the script ended well, with at least one step."""
     step_time: StepTime | None
+    """None for a mode that failed, and where no step but the first ended."""
     steps: int
     """All steps that ended, warm-up included."""
     warmup_steps: int
@@ -108,7 +109,7 @@ def _row(session: Session, run: Run) -> ModeRow:
     notes = records.of(Note)
     remarks = [Remark(note.text, places.place(note.frame)) for note in notes]
     why = _first_failure(plan, [run, *others])
-    if remark and steps:
+    if remark and steps and why is None:
         remarks.append(Remark(remark))
     remarks += _remarks(run, places, used)
     remarks += _never_settled(session, run)
@@ -118,7 +119,7 @@ def _row(session: Session, run: Run) -> ModeRow:
     return ModeRow(
         mode=run.mode,
         failure=why,
-        step_time=step_time_of((run, *(other for other in others if not other.rank)), plan.device),
+        step_time=None if why else step_time_of((run, *(other for other in others if not other.rank)), plan.device),
         steps=len(steps),
         warmup_steps=sum(step.phase is Phase.WARMUP for step in steps),
         step_source=source.source if source else "",
