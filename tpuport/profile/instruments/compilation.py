@@ -15,6 +15,7 @@ from torch._dynamo.eval_frame import OptimizedModule
 from torch.nn.modules.loss import _Loss
 
 from tpuport.profile.frames import innermost_user_frame
+from tpuport.profile.instruments.module_call import ModuleCall
 from tpuport.profile.instruments.modules import ModuleNames
 from tpuport.profile.instruments.numbers import Numbers
 from tpuport.profile.instruments.targets import Targets
@@ -40,7 +41,7 @@ def python_stack(start: types.FrameType | None) -> list[Frame]:
 class ModelCalls:
     """Sees every outermost call of an nn.Module on the main thread; compiles the module first where the mode asks.
 
-    nn.Module.__call__ is replaced only while no model call is under way, so that Dynamo never traces the replacement.
+    nn.Module.__call__ leads here only while no model call is under way, so that Dynamo never traces the replacement.
     With targets, only what they name is compiled.
     """
 
@@ -61,20 +62,23 @@ class ModelCalls:
         self._call_ended = call_ended
         self._thread = threading.get_ident()
         self._compile = torch.compile
-        self._module_call = torch.nn.Module.__call__
+        self._entrance = ModuleCall()
+        self._module_call = self._entrance.original
         self._names = names
         self._named_call = names.naming(self._module_call)
         # Dynamo must not meet any function of tpuport's in a model; there the nodes of its graphs bear the names.
         self._inner_call = self._module_call if compile_models else self._named_call
-        self._outermost = self._make_outermost()
+        self._calls_code = self._entrance.code_for("outermost", self._make_outermost())
+        self._named_code = None if compile_models else self._entrance.code_for("named", self._named_call)
+        self._under_way = False
         self._targets: Targets | None = None
         self._seen: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
         self._recurrent: dict[str, Frame | None] = {}
 
     def install(self, targets: Targets) -> None:
-        """Replace nn.Module.__call__, nn.Module.compile and torch.compile."""
+        """Replace what nn.Module.__call__ does, nn.Module.compile and torch.compile."""
         self._targets = targets or None
-        torch.nn.Module.__call__ = self._outermost
+        self._entrance.put(self._calls_code)
         torch.nn.Module.compile = self._make_module_compile()
         torch.compile = self._make_compile()
 
@@ -126,22 +130,23 @@ class ModelCalls:
 
     def _is_outermost(self) -> bool:
         mine = threading.get_ident() == self._thread and self._writer.owns_process
-        return mine and torch.nn.Module.__call__ is self._outermost
+        return mine and not self._under_way and self._entrance.is_reached
 
     @contextmanager
     def _inside(self) -> Iterator[None]:
         """A model call or a compiled function is under way: calls in it are not outermost."""
-        before = torch.nn.Module.__call__
-        torch.nn.Module.__call__ = self._inner_call
+        before, under_way = self._entrance.put(None if self._names.stopped else self._named_code), self._under_way
+        self._under_way = True
         try:
             yield
         finally:
-            torch.nn.Module.__call__ = before
+            self._entrance.put(before)
+            self._under_way = under_way
 
     def _make_outermost(self) -> Callable[..., Any]:
         @functools.wraps(self._module_call)
         def outermost_call(module: torch.nn.Module, /, *arguments: Any, **keywords: Any) -> Any:
-            if torch.compiler.is_compiling() or not self._watched(module):
+            if torch.compiler.is_compiling() or not self._entrance.is_reached or not self._watched(module):
                 # A checkpointed module runs again on autograd's thread: its parts keep their names there.
                 return self._inner_call(module, *arguments, **keywords)
             if module not in self._seen:

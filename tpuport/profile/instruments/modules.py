@@ -39,7 +39,7 @@ class ModuleNames:
         self._labels: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
         self._by_id: dict[int, weakref.ref[torch.nn.Module]] = {}
         self._roots: Counter[str] = Counter()
-        self._stopped = False
+        self.stopped = False
 
     def learn(self, root: torch.nn.Module) -> None:
         """Name `root` after its class, and the modules below it by their paths."""
@@ -54,7 +54,7 @@ class ModuleNames:
 
     def stop(self) -> None:
         """From now on calls are not named any more, so that no timed step pays for it."""
-        self._stopped = True
+        self.stopped = True
 
     def naming(self, call: Call) -> Call:
         """Return `call`, which takes a module first, in a form that names the module on the stack."""
@@ -67,7 +67,7 @@ class ModuleNames:
 
     def run(self, module: torch.nn.Module, call: Call, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run `call`, which runs `module`, below a frame with the module's name."""
-        name = None if self._stopped or torch.compiler.is_compiling() else self._labels.get(module)
+        name = None if self.stopped or torch.compiler.is_compiling() else self._labels.get(module)
         if name is None:
             return call(*arguments, **keywords)
         return named_frame(MODULE_FILE, 1, name)(call, arguments, keywords)
