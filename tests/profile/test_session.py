@@ -54,12 +54,19 @@ def test_a_damaged_session_is_refused(tmp_path: Path, content: str) -> None:
         load(tmp_path)
 
 
-def test_a_session_of_another_version_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "hint"),
+    [
+        (99, "A newer tpuport wrote it: update this one, or profile again."),
+        (0, "Render it with the tpuport that wrote it, or profile again."),
+    ],
+)
+def test_a_session_of_another_version_is_refused(tmp_path: Path, version: int, hint: str) -> None:
     folder = make_session(tmp_path / "s", {})
-    rewrite_header(folder, version=99)
-    with pytest.raises(TpuportError, match="version 99; this tpuport reads version 1") as raised:
+    rewrite_header(folder, version=version)
+    with pytest.raises(TpuportError, match=f"version {version}; this tpuport reads version 1") as raised:
         load(folder)
-    assert raised.value.hint == "A newer tpuport wrote it: update this one, or profile again."
+    assert raised.value.hint == hint
 
 
 def test_a_session_with_a_wrong_field_is_refused(tmp_path: Path) -> None:

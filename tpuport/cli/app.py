@@ -1,5 +1,6 @@
 """The `tpuport` command: its sub-commands, global options, and the one place where errors become exit codes."""
 
+import errno
 import os
 import sys
 from typing import Annotated, Any
@@ -62,6 +63,7 @@ app = typer.Typer(
     **_OPTIONS,
 )
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _debug = False
 
 
@@ -105,7 +107,7 @@ def _interrupted() -> None:
 def main() -> None:
     """Run the command line and exit with the code that `tpuport.errors.ExitCode` defines."""
     try:
-        app(standalone_mode=True)
+        _run()
     except TpuportError as error:
         if _debug:
             import traceback
@@ -117,5 +119,28 @@ def main() -> None:
         _interrupted()
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_stdout_up()
         sys.exit(ExitCode.CLEAN)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        _give_stdout_up()
+        _fail(
+            f"{error.filename or 'the output'} can't be written: {error.strerror}",
+            "free some space, or write elsewhere",
+        )
+        sys.exit(ExitCode.ERROR)
+
+
+def _run() -> None:
+    try:
+        app(standalone_mode=True)
+    except SystemExit:
+        # What can't be written any more is to be said here, not by the interpreter as it ends.
+        sys.stdout.flush()
+        raise
+
+
+def _give_stdout_up() -> None:
+    """What is left for it goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

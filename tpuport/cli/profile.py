@@ -35,8 +35,9 @@ from tpuport.cli.profile_program import Command, named_program
 from tpuport.cli.report_formats import FormatOption, JsonOption, ReportFormat, print_report
 from tpuport.cli.watches import BatchWatch, CompileWatch, RunWatch
 from tpuport.errors import INTERRUPTED, ExitCode, UsageError
+from tpuport.profile.analyses import analyse
 from tpuport.profile.batch_argument import batch_size
-from tpuport.profile.engine import compile_for_chips, prepare_folder, report_on, run_session
+from tpuport.profile.engine import compile_for_chips, keep_sources, prepare_folder, run_session
 from tpuport.profile.largest_batch import find_largest_batch
 from tpuport.profile.launch import check_ranks
 from tpuport.profile.layout import as_typed
@@ -127,7 +128,11 @@ def profile(
     prepare_folder(folder)
     console = Console(stderr=True, highlight=False)
     session = _measured(plan, folder, chips, console)
-    report = report_on(session)
+    report = analyse(session)
+    try:
+        keep_sources(session, report)
+    except OSError as error:
+        console.print(f"the session is without the source's text: {error.strerror}", soft_wrap=True, markup=False)
     print_report(session, report, ReportFormat.JSON if json else output_format)
     console.print(f"Saved; show it again with: tpuport report {as_typed(folder)}", soft_wrap=True, markup=False)
     if not report.modes.measured:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tpuport.cli.streams import escaping
 from tpuport.output import profile_html, profile_json, profile_markdown, profile_text
 from tpuport.profile.analyses import Report
 from tpuport.profile.comparison import Comparison
@@ -28,23 +29,25 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format jso
 
 def print_report(session: Session, report: Report, chosen: ReportFormat) -> None:
     """Print the report to standard output."""
+    stdout = escaping(sys.stdout)
     if chosen is ReportFormat.TEXT:
-        profile_text.render(session, report, Console(highlight=False))
+        profile_text.render(session, report, Console(file=stdout, highlight=False))
     elif chosen is ReportFormat.JSON:
-        sys.stdout.write(profile_json.render(session, report) + "\n")
+        stdout.write(profile_json.render(session, report) + "\n")
     elif chosen is ReportFormat.MARKDOWN:
-        sys.stdout.write(profile_markdown.render(session, report))
+        stdout.write(profile_markdown.render(session, report))
     else:
-        sys.stdout.write(profile_html.render(session, report))
+        stdout.write(profile_html.render(session, report))
 
 
 def print_comparison(comparison: Comparison, before: Session, after: Session, chosen: ReportFormat) -> None:
     """Print what changed between two sessions to standard output."""
+    stdout = escaping(sys.stdout)
     if chosen is ReportFormat.TEXT:
-        profile_text.render_comparison(comparison, Console(highlight=False))
+        profile_text.render_comparison(comparison, Console(file=stdout, highlight=False))
     elif chosen is ReportFormat.JSON:
-        sys.stdout.write(profile_json.render_comparison(comparison) + "\n")
+        stdout.write(profile_json.render_comparison(comparison) + "\n")
     elif chosen is ReportFormat.MARKDOWN:
-        sys.stdout.write(profile_markdown.render_comparison(comparison))
+        stdout.write(profile_markdown.render_comparison(comparison))
     else:
-        sys.stdout.write(profile_html.render_comparison(comparison, before, after))
+        stdout.write(profile_html.render_comparison(comparison, before, after))

@@ -1,9 +1,9 @@
-"""The streams that lint, migrate and rules write to."""
+"""The streams that commands write to."""
 
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from tpuport.model import Outcome
 
@@ -18,11 +18,15 @@ def sheet(*, stderr: bool = False) -> "Sheet":
     """A sheet on stdout or stderr that prints names which the stream cannot encode escaped rather than failing."""
     from tpuport.output import style
 
-    stream = sys.stderr if stderr else sys.stdout
+    return style.sheet(escaping(sys.stderr if stderr else sys.stdout))
+
+
+def escaping(stream: TextIO) -> TextIO:
+    """Return `stream`, made to write what it cannot encode escaped."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
-    return style.sheet(stream)
+    return stream
 
 
 def with_progress(outcomes: Iterator[Outcome], total: int) -> Iterator[Outcome]:

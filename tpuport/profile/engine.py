@@ -1,5 +1,6 @@
 """From a plan to a saved session."""
 
+import errno
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tpuport.errors import TpuportError, UsageError
-from tpuport.profile.analyses import Report, analyse
+from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.programs import step_programs
 from tpuport.profile.chips.compiler import PACKAGES
 from tpuport.profile.chips.pool import Progress, compile_programs
@@ -22,6 +23,8 @@ from tpuport.profile.records import FILE_NAME, Ended, TargetMissed, read_records
 from tpuport.profile.runner import Interrupted, ProcessExit, run_mode
 from tpuport.profile.session import Session, SessionHeader, load, new_header, save
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FREE_SPACE = "Free some space there, or choose another folder with --output."
 Watch = Callable[[str, float | None], None]
 """Told when a run starts, by a name for it (with None), and how many seconds it took."""
 
@@ -35,14 +38,17 @@ def prepare_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         occupied = any(folder.iterdir())
     except OSError as error:
-        raise UsageError(
-            f"the session folder {folder} can't be written: {error.strerror}", hint="Choose another with --output."
-        ) from None
+        raise _unwritable(folder, error) from None
     if occupied:
         raise UsageError(
             f"the session folder {folder} is not empty",
             hint="Choose another with --output; a session is never overwritten.",
         )
+
+
+def _unwritable(folder: Path, error: OSError) -> UsageError:
+    hint = _FREE_SPACE if error.errno in _FULL else "Choose another with --output."
+    return UsageError(f"the session folder {folder} can't be written: {error.strerror}", hint=hint)
 
 
 def run_session(plan: Plan, folder: Path, watch: Watch) -> Session:
@@ -56,9 +62,7 @@ def run_session(plan: Plan, folder: Path, watch: Watch) -> Session:
         (folder / CONTENTS).mkdir()
         save(folder, header)
     except OSError as error:
-        raise UsageError(
-            f"the session folder {folder} can't be written: {error.strerror}", hint="Choose another with --output."
-        ) from None
+        raise _unwritable(folder, error) from None
     # Round after round, so that a machine that slows down or speeds up does so for every mode.
     for number, mode in product(range(1, plan.repeat + 1), plan.modes):
         files = run_folder(folder, mode.value, number)
@@ -99,7 +103,9 @@ def _save_what_ran(folder: Path, header: SessionHeader, name: str) -> None:
     except OSError as error:
         raise TpuportError(
             f"the session in {folder} is lost: after the script ran ({name}), {error.strerror}",
-            hint="Does the script clear that folder? Choose another with --output.",
+            hint=_FREE_SPACE
+            if error.errno in _FULL
+            else "Does the script clear that folder? Choose another with --output.",
         ) from None
 
 
@@ -139,11 +145,9 @@ def compile_for_chips(session: Session, chips: tuple[str, ...], progress: Progre
     return load(session.folder)
 
 
-def report_on(session: Session) -> Report:
-    """Analyse a session that was just made, and keep the text of the files that the report refers to."""
-    report = analyse(session)
+def keep_sources(session: Session, report: Report) -> None:
+    """Keep the text of the files that the report refers to. Raises OSError."""
     session.sources.save(session.folder / SOURCES, (place.file for place in _places(report)))
-    return report
 
 
 def _places(value: Any) -> Iterator[Place]:

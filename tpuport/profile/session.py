@@ -182,6 +182,15 @@ def load(folder: Path) -> Session:
         header = decode(SessionHeader, data)
     except DecodeError as error:
         raise TpuportError(f"{path} is damaged: {error}", hint="Profile again to get a new session.") from None
+    try:
+        return _read(folder, header)
+    except OSError as error:
+        raise TpuportError(
+            f"{error.filename or folder} cannot be read: {error.strerror}", hint="Profile again to get a new session."
+        ) from None
+
+
+def _read(folder: Path, header: SessionHeader) -> Session:
     runs = [
         _load_run(rank_folder(run_folder(folder, run.mode.value, run.number), run.rank), run) for run in header.runs
     ]
