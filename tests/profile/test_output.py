@@ -177,6 +177,14 @@ def test_without_losses_the_comparison_is_spoken_of_only_where_there_could_be_on
     assert ("Losses" in stream.getvalue()) == (len(modes) > 1)
 
 
+@pytest.mark.parametrize(("ran", "left"), [((), "eager, compiled"), ((Mode.EAGER,), "compiled")])
+def test_modes_that_an_interruption_has_left_out_are_named(tmp_path: Path, ran: tuple[Mode, ...], left: str) -> None:
+    saved = load(make_session(tmp_path / "s", dict.fromkeys(ran, EAGER), plan=make_plan()))
+    stream = io.StringIO()
+    profile_text.render(saved, analyse(saved), Console(file=stream, width=WIDTH, _environ={}))
+    assert f"- {left}: not run, as profiling ended before\n" in stream.getvalue()
+
+
 def test_lines_of_which_the_same_is_said_share_it(tmp_path: Path) -> None:
     waits = [HostSync(1, ".item()", LINE, 2, 0.004), HostSync(1, "bool()", replace(LINE, line=9), 2, 0.004)]
     saved = load(make_session(tmp_path / "s", {Mode.EAGER: [STARTED, *waits, *EAGER[1:]]}))

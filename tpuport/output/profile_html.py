@@ -127,7 +127,7 @@ def render(session: Session, report: Report) -> str:
         files=files,
         anchor=anchors.get,
         elsewhere=[row for row in table.rows if row.place is None][:_SHOWN_ELSEWHERE] if table else [],
-        notes=notes(report),
+        notes=notes(report, session.plan),
         trace_lines=trace_lines(report.traces),
     )
 

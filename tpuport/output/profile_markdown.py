@@ -68,7 +68,7 @@ def render(session: Session, report: Report) -> str:
         _lines(report),
         _batches(report),
         _numbers(report),
-        _notes(report),
+        _notes(session, report),
         _traces(report),
     )
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -229,8 +229,8 @@ def _batches(report: Report) -> str:
     return _folded(batches_title(report.batches), lines) if lines else ""
 
 
-def _notes(report: Report) -> str:
-    lines = [f"- {_cell(line)}" for line in notes(report)]
+def _notes(session: Session, report: Report) -> str:
+    lines = [f"- {_cell(line)}" for line in notes(report, session.plan)]
     return _folded(f"Notes: {len(lines)}", "\n".join(lines)) if lines else ""
 
 

@@ -14,7 +14,7 @@ from tpuport.profile.analyses.processes import Processes
 from tpuport.profile.analyses.traces import Traces
 from tpuport.profile.comparison import Comparison, Finding, Kind
 from tpuport.profile.layout import KINETO_TRACE, TRACES
-from tpuport.profile.plan import Device
+from tpuport.profile.plan import Device, Plan
 
 _LESS_KNOWN = 0.05
 """Share of a step by which two modes may differ in what no line is known of, and count as alike."""
@@ -118,9 +118,13 @@ def trace_lines(traces: Traces) -> list[str]:
     return lines
 
 
-def notes(report: Report) -> list[str]:
+def notes(report: Report, plan: Plan) -> list[str]:
     """Return what has to be known of the modes' figures; what holds for several modes is said once."""
+    ran = {row.mode for row in report.modes.rows}
     said: dict[str, list[str]] = {}
+    for mode in plan.modes:
+        if mode not in ran:
+            said.setdefault("not run, as profiling ended before", []).append(mode.value)
     for row in report.modes.rows:
         for remark in row.remarks:
             said.setdefault(f"{remark.text}{f' ({remark.place})' if remark.place else ''}", []).append(row.mode.value)

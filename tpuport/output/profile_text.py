@@ -52,7 +52,7 @@ def render(session: Session, report: Report, console: Console) -> None:
         *source_listing(session, report),
         _batches(report.batches),
         *map(_section, finding_sections(report)),
-        _notes(report),
+        _notes(session, report),
         _traces(report.traces),
     ]
     for part in parts:
@@ -207,8 +207,8 @@ def _where(place: Place | None) -> Text:
     return Text(NONE if place is None else str(place), style="cyan")
 
 
-def _notes(report: Report) -> RenderableType | None:
-    lines = [Text(f"- {line}") for line in notes(report)]
+def _notes(session: Session, report: Report) -> RenderableType | None:
+    lines = [Text(f"- {line}") for line in notes(report, session.plan)]
     return Group(Text("Notes", style="bold"), *lines) if lines else None
 
 
