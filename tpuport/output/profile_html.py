@@ -57,6 +57,8 @@ _PACKAGES = ("jinja2", "pygal")
 _CONTEXT = 3
 """Lines of source shown around a line of which there is something to say."""
 _SHOWN_ELSEWHERE = 8
+_LEAST = 0.0005
+"""Share of a step below which a percentage would read 0.0%."""
 
 
 @dataclass(slots=True)
@@ -126,7 +128,7 @@ def render(session: Session, report: Report) -> str:
         table=table,
         files=files,
         anchor=anchors.get,
-        elsewhere=[row for row in table.rows if row.place is None][:_SHOWN_ELSEWHERE] if table else [],
+        elsewhere=_elsewhere(table),
         notes=notes(report, session.plan),
         trace_lines=trace_lines(report.traces),
     )
@@ -199,13 +201,19 @@ def annotated(session: Session, sections: list[Section], table: LineTable | None
         return files.setdefault(place.file, {}).setdefault(place.line, SourceLine(place.line, text))
 
     for row in table.rows if table else ():
-        if row.place is not None:
+        if row.place is not None and row.share >= _LEAST:
             line(row.place).cost = row
     for finding in (finding for section in sections for finding in section.findings):
         for site in finding.sites:
             if site.place is not None:
                 line(site.place).marks.append((finding, site))
     return tuple(SourceFile(name, _with_context(session.sources.lines(name), marked)) for name, marked in files.items())
+
+
+def _elsewhere(table: LineTable | None) -> list[LineRow]:
+    """Return the costs of which no line is known, the largest of them."""
+    rows = table.rows if table else ()
+    return [row for row in rows if row.place is None and row.share >= _LEAST][:_SHOWN_ELSEWHERE]
 
 
 def _with_context(source: tuple[str, ...], marked: dict[int, SourceLine]) -> tuple[SourceLine, ...]:
