@@ -190,7 +190,7 @@ def _cost(seconds: Figure, unit: str) -> list[str]:
 
 
 def _shared(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Put the lines together of which the same is said; those that cost most stay first."""
+    """Put the lines together of which the same is said, in the order in which they come."""
     groups: dict[Finding, list[Site]] = {}
     for finding in findings:
         groups.setdefault(replace(finding, sites=()), []).extend(finding.sites)

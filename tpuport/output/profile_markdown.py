@@ -41,7 +41,7 @@ from tpuport.output.profile_tables import (
 from tpuport.output.profile_units import NONE, percent, plain
 from tpuport.profile.analyses import Report
 from tpuport.profile.comparison import Comparison
-from tpuport.profile.comparison import Finding as Change
+from tpuport.profile.comparison import Finding as ChangedFinding
 from tpuport.profile.session import Session
 
 _SHOWN_LINES = 12
@@ -86,7 +86,7 @@ def render_comparison(comparison: Comparison) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _changed(title: str, findings: list[Change]) -> str:
+def _changed(title: str, findings: list[ChangedFinding]) -> str:
     lines = (
         (
             f"- {finding_change(item)}: {item.place or NONE}",

@@ -257,7 +257,7 @@ def modules_table(report: Report) -> Table | None:
     title = f"Cost by module on {chip} (estimated share of a step's cycles)" if chip else "Executions a step by module"
     columns: dict[Column, Callable[[_ModuleRows], Cell | str]] = {Column("module", words=True): lambda row: row[0]}
     for index, table in enumerate(tables):
-        columns[Column(table.mode.value)] = lambda row, index=index: _module_amount(row[1][index])  # type: ignore[misc]
+        columns[Column(table.mode.value)] = _module_amount(index)
     columns[Column(f"of {tables[-1].mode.value}", words=True)] = lambda row: phase_shares(
         row[1][-1].phases if row[1][-1] else {}
     )
@@ -274,10 +274,16 @@ def _module_rows(tables: Sequence[ModuleTable]) -> list[_ModuleRows]:
     return [(module_name(module), [rows.get(module) for rows in by_module]) for module in modules]
 
 
-def _module_amount(row: ModuleRow | None) -> str:
-    if row is None:
-        return NONE
-    return percent(row.share) if row.amount.unit else plain(row.amount.value)
+def _module_amount(table: int) -> Callable[[_ModuleRows], str]:
+    """Return what reads a module's share of a step's cycles, or its executions, from its row in that table."""
+
+    def amount_of(row: _ModuleRows) -> str:
+        found = row[1][table]
+        if found is None:
+            return NONE
+        return percent(found.share) if found.amount.unit else plain(found.amount.value)
+
+    return amount_of
 
 
 def module_name(module: Module | None) -> str:
