@@ -146,7 +146,7 @@ def _host_waits(report: Report) -> Section | None:
                     row.place,
                     row.source,
                     (row.what, f"{row.count:g}× a step", *_cost(row.seconds, "a step")),
-                    row.seconds.value,
+                    row.seconds.value if row.seconds else 0.0,
                 ),
             ),
             remedies=(row.edit,) if row.edit else (),
@@ -185,8 +185,8 @@ def _on_cpu(report: Report) -> Section | None:
     return Section("on-cpu", f"Operations on the CPU in a step: {len(rows)}", _shared(found)) if rows else None
 
 
-def _cost(seconds: Figure, unit: str) -> list[str]:
-    return [f"{duration(seconds.value)} {unit} ({seconds.basis.value})"] if seconds.value else []
+def _cost(seconds: Figure | None, unit: str) -> list[str]:
+    return [f"{duration(seconds.value)} {unit} ({seconds.basis.value})"] if seconds and seconds.value else []
 
 
 def _shared(findings: Iterable[Finding]) -> tuple[Finding, ...]:

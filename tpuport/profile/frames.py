@@ -11,6 +11,8 @@ _OWN_FRAMES = "tpuport:"
 """How the file names of frames begin that tpuport has put on a stack to mark something."""
 
 
+_OWN_FILES = f"{Path(__file__).resolve().parent.parent}/"
+
 _TRACEBACK_LINE = re.compile(r'^  File "(.*)", line (\d+), in (.*)$', re.MULTILINE)
 
 
@@ -43,6 +45,16 @@ def package_path(file: str) -> str:
     """Return the path of a file of an installed package from its package on; empty for any other file."""
     found = (file.rpartition(folder) for folder in _PACKAGES)
     return next((below for _, folder, below in found if folder), "")
+
+
+def is_own_file(file: str) -> bool:
+    """Whether `file` belongs to tpuport itself."""
+    return file.startswith((_OWN_FRAMES, _OWN_FILES))
+
+
+def is_runtime_file(file: str) -> bool:
+    """Whether `file` belongs to torch or torch_tpu."""
+    return package_path(file).partition("/")[0] in _RUNTIMES
 
 
 def is_model_file(file: str, prefixes: Iterable[str]) -> bool:

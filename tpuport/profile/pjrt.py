@@ -32,6 +32,7 @@ _ENTRIES = {
     "PJRT_Buffer_OnDeviceSizeInBytes": 64,
     "PJRT_Buffer_Delete": 67,
     "PJRT_Buffer_IsDeleted": 68,
+    "PJRT_Buffer_ToHostBuffer": 70,
 }
 
 

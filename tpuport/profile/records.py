@@ -26,6 +26,10 @@ NO_TRACE = "no-trace"
 """Code of the note that says why a mode was not traced."""
 
 
+INDEXING = "indexing by a tensor"
+"""How a wait is called that an index made, be it a mask, a tensor of indices or a number."""
+
+
 class Phase(StrEnum):
     """What a step is for."""
 
@@ -172,7 +176,8 @@ class HostSync:
     frame: Frame | None
     """The user's line."""
     count: int
-    seconds: float
+    seconds: float | None
+    """None where only the copy to the host was seen, not the call around it."""
     inner: Frame | None = None
     """The line of an installed package that reads it, where it is not the user's."""
 

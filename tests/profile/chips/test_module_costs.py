@@ -37,7 +37,9 @@ def test_executions_in_eager_mode_are_those_of_each_modules_operations(profiled:
     block = {"": 2, ".proj": 2}
     blocks = {f"Model.blocks.{number}{name}": count for number in (0, 1) for name, count in block.items()}
     again = {"Model.blocks.2": 3, "Model.blocks.2.proj": 3}
-    known = {"Model": 3, "Model.blocks": 0, SMALL: 3, LARGE: 2, **blocks, **again}
+    # The weight of `twice` gets two gradients, which are added.
+    twice = {"Model.twice": 4, "Model.twice.proj": 5}
+    known = {"Model": 3, "Model.blocks": 0, SMALL: 3, LARGE: 2, **blocks, **again, **twice}
     assert {name: count for name, count in found.items() if name != "–"} == known
 
 
@@ -60,6 +62,13 @@ def test_ten_times_the_arithmetic_costs_between_its_traffic_and_its_arithmetic(p
 def test_modules_that_do_the_same_cost_the_same(profiled: Profiled, mode: str) -> None:
     found = modules(profiled, "cycles", mode)
     assert found["Model.blocks.0"]["amount"]["value"] == pytest.approx(found["Model.blocks.1"]["amount"]["value"])
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+def test_a_module_that_is_called_twice_costs_twice(profiled: Profiled, mode: str) -> None:
+    found = modules(profiled, "cycles", mode)
+    once, twice = (found[name]["phases"]["forward"] for name in ("Model.blocks.0", "Model.twice"))
+    assert twice == pytest.approx(2 * once, rel=0.25)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -176,3 +176,18 @@ HOST_READ = Advice(
 )
 HOST_PRINT = Advice("a tensor is printed", "Print every so many steps.", "host-sync")
 HOST_COPY = Advice("a tensor is copied to the CPU", "Copy every so many steps, or after the loop.", "host-sync")
+HOST_SELECTION = Advice(
+    "the size of the result depends on values",
+    "Keep the size fixed: torch.where with the mask, or a weight of 0, in place of a selection.",
+    "dynamic-shape",
+)
+HOST_SIZE = Advice(
+    "the size of the result depends on values",
+    "Give it the size: num_classes of one_hot, output_size of repeat_interleave, minlength of bincount.",
+)
+HOST_INDEX = Advice(
+    "an index is read from the device",
+    "For a mask use torch.where, or a weight of 0. For one row or a slice, keep the number in Python, or take rows "
+    "with index_select.",
+)
+HOST_SAVE = Advice("what is saved is copied to the CPU", "Save every so many steps.")

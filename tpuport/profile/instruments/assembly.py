@@ -58,7 +58,7 @@ class Instruments:
             self._numbers,
             self._programs,
             self._operations,
-            HostSyncs(writer, prefixes),
+            HostSyncs(writer, prefixes, table),
             self._inputs,
             Traces(writer, session, plan.device, mode, plan.traced),
             self._compilations,
@@ -79,7 +79,7 @@ class Instruments:
         """Watch what the device is given, and where in the source it comes from until executions are counted."""
         locating = ExitStack()
         self._programs = Programs(table, self._writer, session, locating.close, memory=self._plan.memory)
-        wait_before_holding_the_lock()
+        self._unlocked = wait_before_holding_the_lock()
         locating.callback(locate_operations())
         name_graph_nodes(self._names)
         if self._mode is Mode.EAGER:

@@ -73,9 +73,13 @@ class ModuleNames:
         return named_frame(MODULE_FILE, 1, name)(call, arguments, keywords)
 
     def of_node(self, stack: dict[str, Any]) -> str:
-        """Return the name of the innermost module in a graph node's `nn_module_stack`, whose keys are identities."""
+        """Return the name of the innermost module in a graph node's `nn_module_stack`.
+
+        Its keys are identities, followed by `@1` and so on where a graph calls a module again.
+        """
         for key in reversed(stack):
-            found = self._by_id.get(int(key)) if key.isdecimal() else None
+            identity = key.partition("@")[0]
+            found = self._by_id.get(int(identity)) if identity.isdecimal() else None
             module = found() if found is not None else None
             if module is not None:
                 return self._labels.get(module, "")

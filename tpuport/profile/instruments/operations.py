@@ -115,7 +115,9 @@ class Operations(TorchDispatchMode):  # type: ignore[misc]
     def _is_model(self, code: types.CodeType) -> bool:
         known = self._is_model_code.get(code)
         if known is None:
-            known = self._is_model_code[code] = is_model_file(code.co_filename, self._prefixes)
+            # Of a lambda the line is that of its call, as torch_tpu leaves frames named `<…>` out of its programs.
+            is_named = not code.co_name.startswith("<")
+            known = self._is_model_code[code] = is_named and is_model_file(code.co_filename, self._prefixes)
         return known
 
     def _remember(self, origin: _Origin) -> None:

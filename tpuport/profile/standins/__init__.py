@@ -16,6 +16,7 @@ from tpuport.profile.standins import bags, features, linear_algebra, masks, matm
 from tpuport.profile.standins.operation import Report, StandIn
 
 _KEY = "PrivateUse1"
+_GRADIENTS = "AutogradPrivateUse1"
 OPERATIONS: tuple[StandIn, ...] = (
     *scans.OPERATIONS,
     *masks.OPERATIONS,
@@ -43,7 +44,7 @@ def install(report: Report, table: PluginTable) -> Library:
     features.install(used, table)
     library = Library("aten", "IMPL")
     for stand_in in OPERATIONS:
-        library.impl(stand_in.name, _reporting(stand_in, used), _KEY)
+        library.impl(stand_in.name, _reporting(stand_in, used), _GRADIENTS if stand_in.differentiates else _KEY)
     return library
 
 

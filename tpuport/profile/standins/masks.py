@@ -41,7 +41,20 @@ def _positions(mask: torch.Tensor) -> torch.Tensor:
 
 
 def _repeat_interleave(repeats: torch.Tensor, *, output_size: int | None = None) -> Any:
-    return on_cpu("repeat_interleave", in_graphs=False)(repeats, output_size=output_size)
+    if output_size is None:
+        return on_cpu("repeat_interleave", in_graphs=False)(repeats)
+    ends = cumsum(repeats.to(torch.int64), 0)
+    return (torch.arange(output_size, device=repeats.device).unsqueeze(1) >= ends).sum(1).to(repeats.dtype)
+
+
+def _repeat_each(
+    values: torch.Tensor, repeats: torch.Tensor, dim: int | None = None, *, output_size: int | None = None
+) -> torch.Tensor:
+    if dim is None:
+        values, dim = values.reshape(-1), 0
+    if repeats.numel() == 1:
+        repeats = repeats.reshape(1).expand(values.shape[dim])
+    return values.index_select(dim, torch.repeat_interleave(repeats, output_size=output_size))
 
 
 OPERATIONS = (
@@ -50,6 +63,7 @@ OPERATIONS = (
     StandIn("masked_scatter_", "torch.masked_scatter", _COUNT, _masked_scatter_in_place),
     StandIn("masked_scatter_backward", "torch.masked_scatter", _COUNT, _masked_scatter_backward),
     StandIn("repeat_interleave.Tensor", "torch.repeat_interleave", ON_CPU, _repeat_interleave),
+    StandIn("repeat_interleave.self_Tensor", "torch.repeat_interleave", ON_CPU, _repeat_each, differentiates=True),
     StandIn("_unique2", "torch.unique", ON_CPU, on_cpu("_unique2", in_graphs=False)),
     StandIn("unique_dim", "torch.unique", ON_CPU, on_cpu("unique_dim", in_graphs=False)),
     StandIn("unique_consecutive", "torch.unique_consecutive", ON_CPU, on_cpu("unique_consecutive", in_graphs=False)),

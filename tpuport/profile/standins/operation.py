@@ -28,6 +28,8 @@ class StandIn:
     """What it is called in the report."""
     how: str
     function: Callable[..., Any]
+    differentiates: bool = False
+    """Whether `function` also takes the place of torch_tpu's own gradient, made of other operations with gradients."""
 
 
 def on_cpu(name: str, *, in_graphs: bool) -> Callable[..., Any]:
