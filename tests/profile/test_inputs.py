@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from tests.profile.command import SCRIPTS, Profiled, make_session, profile, tpuport
-from tpuport.profile.analyses.inputs import InputRow, analyse_inputs
+from tpuport.profile.analyses.inputs import BEFORE, LOADER, InputRow, analyse_inputs
 from tpuport.profile.analyses.on_cpu import analyse_on_cpu
 from tpuport.profile.plan import Mode
 from tpuport.profile.records import (
+    BeforeModel,
     CpuOperation,
     CpuReason,
     Frame,
@@ -47,6 +48,17 @@ def test_the_wait_is_that_of_the_median_timed_step(tmp_path: Path) -> None:
 def test_steps_without_a_batch_count_as_no_wait(tmp_path: Path) -> None:
     (row,) = waits(tmp_path, step(0, 1.0), InputWait(1, LINE, 1, 0.5), step(1, 1.0), step(2, 1.0), step(3, 1.0))
     assert (row.count, row.seconds.value) == (1 / 3, 0)
+
+
+def test_what_passes_before_the_model_is_told_from_a_loader(tmp_path: Path) -> None:
+    model = Frame(LINE.file, 9, "main")
+    before, loader = waits(
+        tmp_path, step(0, 1.0), BeforeModel(1, model, 0.3), InputWait(1, LINE, 1, 0.04), step(1, 1.0)
+    )
+    assert (before.what, before.place and before.place.line, before.share) == (BEFORE, 9, 0.3)
+    assert loader.what == LOADER
+    assert before.edit
+    assert not loader.edit
 
 
 def test_a_short_wait_asks_for_nothing(tmp_path: Path) -> None:
@@ -93,10 +105,15 @@ def line_of(text: str) -> int:
 
 def test_the_real_wait_is_at_its_line_and_as_long_as_it_is(profiled: Profiled) -> None:
     assert profiled.result.code == 0, profiled.result.err
-    (row,) = profiled.result.document["inputs"]["rows"]
-    assert (row["place"]["line"], row["count"]) == (line_of("in DataLoader("), 1)
+    rows = {row["what"]: row for row in profiled.result.document["inputs"]["rows"]}
+    loader, before = rows.pop(LOADER), rows.pop(BEFORE)
+    assert not rows
+    assert (loader["place"]["line"], loader["count"]) == (line_of("in DataLoader("), 1)
+    assert (before["place"]["line"], before["count"]) == (line_of("loss = model("), 1)
     step_time = profiled.row("modes", "eager")["step_time"]["median"]["value"]
-    assert 0.02 <= row["seconds"]["value"] <= step_time
+    assert 0.02 <= loader["seconds"]["value"] <= step_time
+    # The batch of the DataLoader is not counted again.
+    assert 0.03 <= before["seconds"]["value"] <= step_time - loader["seconds"]["value"]
 
 
 def test_exactly_the_operations_on_the_cpu_are_told(profiled: Profiled) -> None:

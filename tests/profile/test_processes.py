@@ -1,5 +1,6 @@
 """Several runs of each mode, and several ranks of a run."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,28 @@ from tests.profile.command import SCRIPTS, Profiled, make_plan, make_session, pr
 from tpuport.errors import TpuportError, UsageError
 from tpuport.profile import launch, runner
 from tpuport.profile.analyses import analyse
+from tpuport.profile.analyses.processes import analyse_processes
 from tpuport.profile.layout import rank_folder, run_folder
 from tpuport.profile.plan import Device, Mode
-from tpuport.profile.records import FILE_NAME, Ended, Enough, FrameCompiled, Phase, RecordWriter, Started, Step
+from tpuport.profile.records import (
+    FILE_NAME,
+    Ended,
+    Enough,
+    Frame,
+    FrameCompiled,
+    HostSync,
+    Phase,
+    Records,
+    RecordWriter,
+    Started,
+    Step,
+)
 from tpuport.profile.runner import ExitKind, ProcessExit
 from tpuport.profile.session import SessionHeader, load, save
 
 CPU = ("--device", "cpu", "--mode", "eager", "--steps", "3", "--warmup", "1", "--timeout", "60")
+STARTED = Started("2.13.0", "cpu", ("/lib/",))
+LINE = Frame("/project/train.py", 7, "main")
 CLEAN = ProcessExit(ExitKind.EXITED, 0, 1.0)
 
 
@@ -53,6 +69,16 @@ def test_each_rank_is_measured(ranks: Profiled) -> None:
     rows = ranks.result.document["processes"]["rows"]
     assert [(row["rank"], row["failure"], row["step_time"]["steps"]) for row in rows] == [(0, None, 3), (1, None, 3)]
     assert ranks.result.document["processes"]["differences"] == []
+
+
+def test_what_another_rank_alone_does_is_named_with_its_line(tmp_path: Path) -> None:
+    session = make_session(tmp_path / "s", {Mode.COMPILED: [STARTED, HostSync(1, ".item()", LINE, 1, 0.1)]})
+    loaded = load(session)
+    (first,) = loaded.runs
+    waits = (HostSync(1, ".item()", LINE, 1, 0.1), HostSync(1, "print", replace(LINE, line=9), 1, 0.1))
+    rank = replace(first, rank=1, records=Records((STARTED, *waits)))
+    (said,) = analyse_processes(replace(loaded, others=(rank,))).differences
+    assert said == "compiled: in rank 1, and not in rank 0: train.py:9: host wait, print"
 
 
 def test_a_rank_that_fails_is_the_failure_of_its_mode(tmp_path: Path) -> None:

@@ -78,8 +78,8 @@ def first_edits(sections: Iterable[Section]) -> Iterator[tuple[Finding, Site]]:
 
 
 def rule_note(finding: Finding) -> str:
-    """Return what finds it without running anything; empty where nothing does."""
-    return f"`tpuport lint` finds it: {finding.rule}." if finding.rule and finding.to_do else ""
+    """Return where more is said of such lines; empty where no rule is about them."""
+    return f"`tpuport rules {finding.rule}` says more." if finding.rule and finding.to_do else ""
 
 
 def _graph_breaks(report: Report) -> Section | None:
@@ -162,7 +162,7 @@ def _input_waits(report: Report) -> Section | None:
     rows = [row for row in report.inputs.rows if row.edit and row.mode is report.inputs.rows[0].mode]
     found = (
         Finding(
-            "The step waits for its next batch",
+            f"The step waits for {row.what}",
             (Site(row.place, row.source, (*_cost(row.seconds, "a step"), f"{percent(row.share)} of it"), row.share),),
             remedies=(row.edit,),
         )

@@ -14,6 +14,7 @@ from tpuport.profile.analyses.processes import Processes
 from tpuport.profile.analyses.traces import Traces
 from tpuport.profile.comparison import Comparison, Finding, Kind
 from tpuport.profile.layout import KINETO_TRACE, TRACES
+from tpuport.profile.places import Place
 from tpuport.profile.plan import Device, Plan
 
 _LESS_KNOWN = 0.05
@@ -134,9 +135,13 @@ def notes(report: Report, plan: Plan) -> list[str]:
         if row.damaged_records:
             said.setdefault(f"{count(row.damaged_records, 'damaged record')} not read", []).append(row.mode.value)
     lines = [f"{', '.join(modes)}: {text}" for text, modes in said.items()]
-    stand_ins = dict.fromkeys((item.what, item.how) for row in report.modes.rows for item in row.stand_ins)
+    stand_ins: dict[tuple[str, str], Place | None] = {}
+    for item in (item for row in report.modes.rows for item in row.stand_ins):
+        stand_ins[item.what, item.how] = stand_ins.get((item.what, item.how)) or item.place
     if stand_ins:
-        shown = ", ".join(f"{what} ({how})" for what, how in stand_ins)
+        shown = ", ".join(
+            f"{what} ({how}{f'; first at {place}' if place else ''})" for (what, how), place in stand_ins.items()
+        )
         lines.append(f"stood in for, as the emulation lacks them and a TPU does not: {shown}")
     return lines
 

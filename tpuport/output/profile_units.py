@@ -3,18 +3,20 @@
 from tpuport.profile.figures import Figure
 
 NONE = "–"
+_ROUNDS_UP = 999.5
+"""From here on three digits come to 1000, which the next unit shows better."""
 
 
 def scale(seconds: float) -> tuple[float, str]:
     """Return the factor and the unit in which a duration reads best."""
-    units = ((1e-6, 1e9, "ns"), (1e-3, 1e6, "µs"), (1.0, 1e3, "ms"))
-    return next(((factor, unit) for limit, factor, unit in units if 0 < seconds < limit), (1.0, "s"))
+    units = ((1e9, "ns"), (1e6, "µs"), (1e3, "ms"))
+    return next(((factor, unit) for factor, unit in units if 0 < seconds * factor < _ROUNDS_UP), (1.0, "s"))
 
 
 def duration(seconds: float) -> str:
     """Return a duration with its unit."""
     factor, unit = scale(seconds)
-    return f"{seconds * factor:.3g} {unit}"
+    return f"{_digits(seconds * factor)} {unit}"
 
 
 def duration_range(lowest: float, highest: float) -> str:
@@ -43,9 +45,9 @@ def memory(count: float) -> str:
     """Return a number of bytes with its unit, in powers of 1024 as memories are sold."""
     for unit in ("B", "KiB", "MiB"):
         if count < 1024:
-            return f"{count:.3g} {unit}"
+            return f"{_digits(count)} {unit}"
         count /= 1024
-    return f"{count:.3g} GiB"
+    return f"{_digits(count)} GiB"
 
 
 def amount(count: float, unit: str = "") -> str:
@@ -71,7 +73,12 @@ def change(ratio: float) -> str:
 
 def _prefixed(count: float, unit: str) -> str:
     for prefix in ("", "k", "M", "G", "T"):
-        if abs(count) < 999.5:
-            return f"{count:.3g} {prefix}{unit}"
+        if abs(count) < _ROUNDS_UP:
+            return f"{_digits(count)} {prefix}{unit}"
         count /= 1000
-    return f"{count:.3g} P{unit}"
+    return f"{_digits(count)} P{unit}"
+
+
+def _digits(value: float) -> str:
+    """Return three digits, or all before the point, without an exponent."""
+    return f"{value:.3g}" if abs(value) < _ROUNDS_UP else f"{value:.0f}"

@@ -93,8 +93,14 @@ def _stand_in(device: Device, table: PluginTable | None, writer: RecordWriter) -
     if device is not Device.EMULATED_TPU or table is None:
         return None
     from tpuport.profile import standins
+    from tpuport.profile.instruments.compilation import python_stack
 
-    return standins.install(lambda what, how: writer.write(StoodIn(what, how)), table)
+    prefixes = library_prefixes()
+
+    def tell(what: str, how: str) -> None:
+        writer.write(StoodIn(what, how, innermost_user_frame(python_stack(sys._getframe(1)), prefixes)))
+
+    return standins.install(tell, table)
 
 
 def _profile(

@@ -167,6 +167,17 @@ class InputWait:
 
 
 @dataclass(frozen=True, slots=True)
+class BeforeModel:
+    """What passed from the beginning of a step to the first call of a model in it, DataLoaders' batches apart."""
+
+    kind: ClassVar[str] = "before-model"
+    step: int
+    frame: Frame | None
+    """The user's line that calls the model."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class HostSync:
     """At one line, the host waited for the device to read a tensor; sums over one counted step."""
 
@@ -294,6 +305,8 @@ class StoodIn:
     kind: ClassVar[str] = "stood-in"
     what: str
     how: str
+    frame: Frame | None = None
+    """The user's line that was the first to use it; None in a gradient, which autograd computes without Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +364,7 @@ Record = (
     | Operation
     | CpuOperation
     | InputWait
+    | BeforeModel
     | HostSync
     | Root
     | TargetMissed

@@ -160,6 +160,11 @@ INPUT = Advice(
     "Let workers prepare batches while the device computes: DataLoader(num_workers=…, persistent_workers=True); make "
     "what they do once in advance where it is the same in every epoch.",
 )
+BEFORE_MODEL = Advice(
+    "it passes between a step's beginning and the first call of a model, while the device is idle",
+    "See what stands before this line: make batches that come from an iterator or a function in the workers of a "
+    "DataLoader, or in a thread that stays one ahead, and log every so many steps.",
+)
 ON_CPU_FALLBACK = "no kernel for it on a TPU, and the fallback to the CPU is on: it goes to the host and back"
 ON_CPU_FROM_DEVICE = Advice(
     "computed on the CPU with values that came from the device in the same step",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tpuport.profile.analyses.advice import missing_kernel, mixed_types
 from tpuport.profile.analyses.programs import count_graphs
+from tpuport.profile.frames import is_runtime_file, package_path, traced_frames
 from tpuport.profile.places import Place, Places
 from tpuport.profile.plan import Mode, Plan
 from tpuport.profile.records import (
@@ -63,6 +64,11 @@ _ADVICE = (
 """Errors that say by their text alone what is to be done, and that."""
 _EMULATION_SOURCES = ("computation_partitioner.cc:", "thunk_emitter.cc:", "cpu_compiler.cc:")
 """Files of XLA's CPU backend: a check that fails in them fails on no TPU."""
+_NO_VIEW = "view(): cannot create a view of shape"
+_CONTIGUOUS_HINT = (
+    "This operation of torch_tpu 0.2.0 takes no input that lies in memory in another order, as a transpose leaves it "
+    "(group_norm is one): give it `x.contiguous()`."
+)
 _VIEW_ERROR = "RuntimeProgramInputMismatch"
 _VIEW_HINT = "A compiled model of torch_tpu 0.2.0 cannot take a view, such as `x[:, :-1]`: give it `x[:, :-1].clone()`."
 
@@ -109,7 +115,10 @@ def failure(plan: Plan, run: Run) -> Failure | None:
 
 
 def _raised(plan: Plan, run: Run, ended: Ended, place: Place | None) -> Failure:
+    inner = Places(run.records, plan.directory).of_operation(traced_frames(ended.traceback))
     what = f"{first_line(ended.error)} ({_when(len(run.records.of(Step)))})"
+    if inner is not None and package_path(inner.file):
+        what += f", in {inner.function} ({inner})"
     hint = _advice(plan, run, ended)
     if FOLLOWS_FAILURE in ended.error and run.failed_execution:
         what += f"; what failed first: {first_line(run.failed_execution)}"
@@ -133,6 +142,8 @@ def _advice(plan: Plan, run: Run, ended: Ended) -> str:
         return f"Each process of the script may hold {plan.memory_limit / 2**30:g} GiB: raise --memory-limit."
     if ended.error.startswith("EOFError") and "stdin" in notes:
         return "Under tpuport standard input is empty; pass what the script asks for as arguments after `--`."
+    if _NO_VIEW in ended.error and is_runtime_file(traced_frames(ended.traceback)[-1].file):
+        return _CONTIGUOUS_HINT
     if run.mixed_types:
         return mixed_types(run.mixed_types)
     return notes.get(LOST_GRADIENTS, "")

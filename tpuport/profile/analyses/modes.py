@@ -51,6 +51,8 @@ class StandIn:
 
     what: str
     how: str
+    place: Place | None
+    """The user's line that was the first to use it, if one did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ def _row(session: Session, run: Run) -> ModeRow:
         step_source=source.source if source else "",
         step_name=source.name if source else "",
         remarks=tuple(remarks),
-        stand_ins=tuple(StandIn(item.what, item.how) for item in records.of(StoodIn)),
+        stand_ins=tuple(StandIn(item.what, item.how, places.place(item.frame)) for item in records.of(StoodIn)),
         unknown_records=records.unknown,
         damaged_records=records.damaged,
     )

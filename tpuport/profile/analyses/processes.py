@@ -1,12 +1,16 @@
 """Runs and ranks beside the first of each mode: how long their steps took, and what ranks do differently."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tpuport.profile.analyses.failures import Failure, failure
+from tpuport.profile.analyses.graph_breaks import analyse_graph_breaks
+from tpuport.profile.analyses.host_syncs import analyse_host_syncs
 from tpuport.profile.analyses.losses import compare_losses
 from tpuport.profile.analyses.modes import StepTime, step_time_of
 from tpuport.profile.analyses.programs import count_graphs, counted_step
+from tpuport.profile.analyses.recompiles import analyse_recompiles
+from tpuport.profile.places import Place
 from tpuport.profile.plan import Mode
 from tpuport.profile.records import GraphBreak, Program, Recompile, Step
 from tpuport.profile.session import Run, Session
@@ -64,7 +68,7 @@ def analyse_processes(session: Session) -> Processes:
         ranks.setdefault((row.mode, row.run), []).append(row)
     return Processes(
         rows,
-        tuple(line for group in ranks.values() for line in _differences(group)),
+        (*(line for group in ranks.values() for line in _differences(group)), *_found_in_one_rank_alone(session)),
         tuple(line for group in ranks.values() for line in _slowest(group)),
         tuple(_unrepeatable(session)),
     )
@@ -100,6 +104,26 @@ def _differences(ranks: list[ProcessRow]) -> Iterator[str]:
                 f"{'none' if value is None else value} in rank {' and '.join(who)}" for value, who in values.items()
             )
             yield f"{_name(ranks[0])}: {what}: {shown}"
+
+
+def _found_in_one_rank_alone(session: Session) -> Iterator[str]:
+    """Name what the report's tables lack, as they are those of rank 0."""
+    first = {run.mode: run for run in session.runs}
+    for run in session.others:
+        if run.rank and run.number == 1 and run.mode in first:
+            known = set(_findings(replace(session, runs=(first[run.mode],))))
+            for place, what in dict.fromkeys(_findings(replace(session, runs=(run,)))):
+                if (place, what) not in known:
+                    yield f"{run.mode.value}: in rank {run.rank}, and not in rank 0: {place or 'unknown place'}: {what}"
+
+
+def _findings(session: Session) -> Iterator[tuple[Place | None, str]]:
+    for graph_break in analyse_graph_breaks(session).rows:
+        yield graph_break.place, f"graph break, {graph_break.reason}"
+    for recompile in analyse_recompiles(session).rows:
+        yield recompile.place, f"recompile, {recompile.cause}"
+    for wait in analyse_host_syncs(session).rows:
+        yield wait.place, f"host wait, {wait.what}"
 
 
 def _slowest(ranks: list[ProcessRow]) -> Iterator[str]:

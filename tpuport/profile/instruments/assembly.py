@@ -71,6 +71,7 @@ class Instruments:
             self._names,
             self._numbers,
             compile_models=mode.compiles,
+            call_begins=self._inputs.model_called,
             call_ended=self._steps.call_ended,
         )
         self.targets = Targets(plan, self._calls.compile_function, self._calls.compile_module)

@@ -23,6 +23,8 @@ from tpuport.profile.records import LOST_GRADIENTS, Frame, Note, RecordWriter, R
 
 CallEnded = Callable[[str], None]
 """Told the class of a model, or the name of a function, of which an outermost call has ended."""
+CallBegins = Callable[[types.FrameType], None]
+"""Told who calls when an outermost call begins."""
 
 
 _LOSES_GRADIENTS = (torch.nn.LSTM, torch.nn.GRU)
@@ -53,12 +55,14 @@ class ModelCalls:
         numbers: Numbers,
         *,
         compile_models: bool,
+        call_begins: CallBegins,
         call_ended: CallEnded,
     ) -> None:
         self._writer = writer
         self._prefixes = prefixes
         self._numbers = numbers
         self._compile_models = compile_models
+        self._call_begins = call_begins
         self._call_ended = call_ended
         self._thread = threading.get_ident()
         self._compile = torch.compile
@@ -121,6 +125,7 @@ class ModelCalls:
                 return function(*arguments, **keywords)
             if not self._is_outermost():
                 return compiled(*arguments, **keywords)
+            self._call_begins(sys._getframe(1))
             with self._inside():
                 result = compiled(*arguments, **keywords)
             self._call_ended(name)
@@ -156,6 +161,7 @@ class ModelCalls:
                     return self._module_call(module, *arguments, **keywords)
                 self._compile_what_is_wanted(module)
             self._names.learn(module)
+            self._call_begins(sys._getframe(1))
             with self._inside():
                 result = self._numbers.outermost(self._named_call, module, arguments, keywords)
             self._model_call_ended(module)
@@ -189,6 +195,7 @@ class ModelCalls:
                 wanted = self._targets is None or self._targets.wants(module)
                 compiled[module] = self._compiled_call(module, call) if wanted and self._compile_models else call
             self._names.learn(module)
+            self._call_begins(sys._getframe(1))
             with self._inside():
                 result = self._names.run(module, compiled[module], arguments, keywords)
             self._model_call_ended(module)

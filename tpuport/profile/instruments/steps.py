@@ -156,6 +156,7 @@ class Steps:
         elif self._phase is Phase.WATCHED and self._operations is not None:
             self._operations.start()
         self._compiled_before = self._compilations()
+        self._inputs.step_begins()
         self._start = perf_counter()
 
     def _advance(self, compiled: int) -> None:
