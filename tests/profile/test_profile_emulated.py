@@ -270,7 +270,7 @@ def test_a_check_of_torch_tpu_that_ends_the_process_is_told_with_its_line(tmp_pa
     assert failure["what"].startswith("the process was ended by SIGABRT before its first step: scatter.cc:")
     assert "expect the same on a TPU" in failure["hint"]
     # Where the script waited for the work that it had started before.
-    assert failure["place"]["line"] == 28
+    assert failure["place"]["line"] == 29
 
 
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
@@ -285,7 +285,7 @@ def test_a_norm_of_what_is_not_contiguous_is_told_with_its_remedy(tmp_path: Path
     run = profile(tmp_path, "unsupported.py", *OPTIONS, "--mode", "eager", arguments=("groups",))
     failure = run.failure()
     assert "`x.contiguous()`" in failure["hint"]
-    assert failure["place"]["line"] == 20
+    assert failure["place"]["line"] == 21
 
 
 def test_a_crash_in_one_mode_loses_only_that_mode(tmp_path: Path) -> None:

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tpuport.output.profile_units import change, duration
+from tpuport.output.profile_units import change, duration, percent
 from tpuport.output.style import count
 from tpuport.profile.analyses import Report
 from tpuport.profile.analyses.failures import Failure
 from tpuport.profile.comparison import Comparison, Kind
 from tpuport.profile.plan import Device, Mode
+
+_MANY_UNKNOWN = 0.05
+"""Share of kernels without an estimate above which a chip's time may be well below what it would take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,9 @@ def _chips(report: Report, _device: Device) -> Iterator[Fact]:
         detail = f"{best.mode.value}, estimated"
         if eager is not None and best is not eager and best.time.value:
             detail += f": {eager.time.value / best.time.value:.2f}× as fast as eager"
+        unknown = sum(best.unestimated.values()) / best.kernels.value if best.kernels.value else 0.0
+        if unknown > _MANY_UNKNOWN:
+            detail += f"; {percent(unknown)} of its kernels have no estimate"
         if not best.fits:
             detail += "; does not fit into its memory"
         yield Fact(f"a step on {chip}", duration(best.time.value), detail, not best.fits)

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from tests.profile.command import make_plan, make_session
 from tpuport.output import profile_text
+from tpuport.output.profile_headline import headline
 from tpuport.profile.analyses import analyse
 from tpuport.profile.analyses.chips import Bound, ChipRow, analyse_chips
 from tpuport.profile.analyses.lines import LineRow, analyse_lines
@@ -20,7 +21,7 @@ from tpuport.profile.layout import write_json
 from tpuport.profile.phases import StepPhase
 from tpuport.profile.places import Place
 from tpuport.profile.plan import Mode
-from tpuport.profile.records import Phase, Program, Started, Step
+from tpuport.profile.records import Enough, Phase, Program, Started, Step
 from tpuport.profile.session import Session, load
 
 CHIP = CHIPS["v6e"]
@@ -59,7 +60,8 @@ def compiled(name: str, *costs: Cost, flops: float = 0.0, peak: int = 100, **mor
 def session(folder: Path, runs: dict[str, int], *results: Compiled, mode: Mode = Mode.EAGER) -> Session:
     programs = [Program(index, name, 9, 0.1, False) for index, name in enumerate(runs)]
     step = Step(0, Phase.COUNTED, 0.5, 0, (), dict(enumerate(runs.values())))
-    path = make_session(folder / "s", {mode: [STARTED, *programs, step]}, plan=make_plan(modes=(mode,)))
+    records = [STARTED, *programs, step, Enough()]
+    path = make_session(folder / "s", {mode: records}, plan=make_plan(modes=(mode,)))
     for result in results:
         (path / "chips" / result.chip).mkdir(parents=True, exist_ok=True)
         write_json(path / "chips" / result.chip / f"{result.program}.json", encode(result))
@@ -120,6 +122,15 @@ def test_a_refused_program_is_counted_and_named(tmp_path: Path) -> None:
 def test_kernels_without_an_estimate_are_named_but_for_single_numbers(tmp_path: Path) -> None:
     program = compiled("a", unestimated=("tpu_custom_call", SCALAR, "tpu_custom_call"))
     assert row(session(tmp_path, {"a": 3}, program)).unestimated == {"tpu_custom_call": 6}
+
+
+def test_the_headline_says_how_many_kernels_have_no_estimate(tmp_path: Path) -> None:
+    costs = [Cost(LINEAR, "mm", 5.0)] * 4
+    for folder, unknown, said in (("some", ("copy",), True), ("none", (), False)):
+        (tmp_path / folder).mkdir()
+        saved = session(tmp_path / folder, {"a": 3}, compiled("a", *costs, unestimated=unknown))
+        details = [fact.detail for fact in headline(analyse(saved), saved.plan.device) if "v6e" in fact.title]
+        assert [("25.0% of its kernels have no estimate" in detail) for detail in details] == [said]
 
 
 def test_without_results_there_is_no_section(tmp_path: Path) -> None:
