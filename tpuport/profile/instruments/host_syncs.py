@@ -51,6 +51,8 @@ Not `__getitem__`: a class that defines it in Python is a sequence to C, and tor
 _OTHER = "read of a value"
 
 
+_RUNS_BACKWARD = "_engine_run_backward"
+"""The function of torch.autograd that waits for a backward pass."""
 _UNTRACED = ("torch/_dynamo/", "torch/_compile.py")
 """Files of the frames that torch.compiler.disable puts around a function."""
 
@@ -118,14 +120,24 @@ class HostSyncs:
 
     def _watch_transfer(self, original: Function) -> Function:
         def to_host(address: Address) -> Address | None:
-            if self._is_mine():
-                if self._inside:
-                    self._transfers += 1
-                else:
-                    self._note(sys._getframe(1), "", None)
+            if self._inside and self._is_mine():
+                self._transfers += 1
+            elif (frame := self._who_waits(sys._getframe().f_back)) is not None:
+                self._note(frame, "", None)
             return original(address)
 
         return to_host
+
+    def _who_waits(self, frame: types.FrameType | None) -> types.FrameType | None:
+        """Return where the script waits for a copy that begins at `frame`: None where it goes on meanwhile.
+
+        While it waits for a backward pass, autograd's thread works for it, mostly below no frame of Python.
+        """
+        if not self._writer.owns_process or threading.get_ident() == self._thread:
+            return frame if self._writer.owns_process else None
+        script = sys._current_frames().get(self._thread)
+        waits = script is not None and script.f_code.co_name == _RUNS_BACKWARD
+        return (frame or script) if waits else None
 
     def _is_mine(self) -> bool:
         return threading.get_ident() == self._thread and self._writer.owns_process
