@@ -1,22 +1,11 @@
 """A scratch repository with CUDA code, and the command over it with the real core."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from tpuport.cli import app
-
-
-class Done(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
+from tests.command import Done, tpuport
 
 Lint = Callable[..., Done]
 
@@ -48,14 +37,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def lint(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Lint:
-    """Run `tpuport lint` in this process, as the installed script does."""
-
-    def run(*arguments: object, command: str = "lint") -> Done:
-        monkeypatch.setattr(sys, "argv", ["tpuport", command, *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            app.main()
-        captured = capfd.readouterr()
-        return Done(int(ended.value.code or 0), captured.out, captured.err)
-
-    return run
+def lint() -> Lint:
+    """Run `tpuport lint`, or another command, in the current directory."""
+    return lambda *arguments, command="lint": tpuport(command, *arguments, cwd=Path.cwd())
