@@ -18,6 +18,7 @@ import torch
 if __name__ == "__main__":
     model = torch.nn.Linear(2, 2).cuda()
     apex.normalization.FusedLayerNorm(2)
+    assert model.weight.device != "cuda:1"
     model(torch.ones(1, 2).cuda()).sum().backward()
 """
 
