@@ -1,6 +1,7 @@
 """What checks work with: the context of one module, and the drafts that they make of findings."""
 
 import ast
+import re
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
@@ -68,6 +69,14 @@ class Context:
     def xla(self) -> Xla:
         """What the module does through PyTorch/XLA."""
         return Xla(self.module)
+
+    @cached_property
+    def own_cuda(self) -> set[str]:
+        """The run's classes with a `cuda` method of their own that the module speaks of."""
+        source = self.module.source
+        return {
+            name for name in self.project.facts.cuda_methods if name in source and re.search(rf"\b{name}\b", source)
+        }
 
     @cached_property
     def replaced(self) -> set[str]:

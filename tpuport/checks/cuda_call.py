@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tpuport.analysis.calls import argument, is_constant, is_unpacked
 from tpuport.analysis.devices import cuda_device, default_device_kind, outer, zero_is_current
 from tpuport.analysis.guards import blocks, conditions
-from tpuport.analysis.module import Module, dotted
+from tpuport.analysis.module import Module, dotted, once
 from tpuport.analysis.own_cuda import has_own_cuda
 from tpuport.analysis.scopes import Kind
 from tpuport.draft import Context, Draft, Role
@@ -81,17 +81,17 @@ def _not_a_tensor(context: Context, call: ast.Call, func: ast.Attribute) -> str:
         return "it calls the `cuda` that a class inherits, whose callers have to move with it"
     if _owner(module, call) is not None:
         return "it stands in a method named `cuda`, whose callers have to move with it"
-    named = {name for name in context.project.facts.cuda_methods if re.search(rf"\b{name}\b", module.source)}
-    owners = {*named, *_own_classes(module)}
+    owners = {*context.own_cuda, *_own_classes(module)}
     if owners and not _from_torch(module, receiver):
         classes = ", ".join(sorted(owners))
         return f"the receiver may be one of this project's own classes with a `cuda` method ({classes})"
     return ""
 
 
-def _own_classes(module: Module) -> Iterator[str]:
+@once
+def _own_classes(module: Module) -> set[str]:
     """Classes of the module that define a method named `cuda`."""
-    yield from (node.name for node in module.of_type(ast.ClassDef) if has_own_cuda(node))
+    return {node.name for node in module.of_type(ast.ClassDef) if has_own_cuda(node)}
 
 
 def _owner(module: Module, call: ast.Call) -> ast.ClassDef | None:
