@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tpuport.analysis.xla import AREA
@@ -42,11 +44,26 @@ def _stays(finding: Finding) -> bool:
     return held and not finding.reason.startswith(TOGETHER)
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file of the run, with the names of the folders above it and those that lead to it as a module."""
+
+    path: Path
+    folder: tuple[str, ...]
+    module: tuple[str, ...]
+
+    @classmethod
+    def of(cls, path: Path) -> "_File":
+        folder = path.parent.parts
+        return cls(path, folder, folder if path.stem == "__init__" else (*folder, path.stem))
+
+
 def _groups(paths: Sequence[Path]) -> dict[Path, Path]:
     """For each file one file that stands for all that it is linked with."""
-    by_name: dict[str, list[Path]] = {}
-    for path in paths:
-        by_name.setdefault(path.parent.name if path.stem == "__init__" else path.stem, []).append(path)
+    files = [_File.of(path) for path in paths]
+    by_name: dict[str, list[_File]] = {}
+    for file in files:
+        by_name.setdefault(file.module[-1] if file.module else "", []).append(file)
     leader = {path: path for path in paths}
 
     def find(path: Path) -> Path:
@@ -55,10 +72,14 @@ def _groups(paths: Sequence[Path]) -> dict[Path, Path]:
             path = leader[path]
         return path
 
-    for path in paths:
-        for name in set(_imported(path)):
-            for other in _nearest(path, name, by_name):
-                leader[find(other)] = find(path)
+    @cache
+    def nearest(folder: tuple[str, ...], name: str) -> list[Path]:
+        return _nearest(folder, name, by_name)
+
+    for file in files:
+        for name in set(_imported(file.path)):
+            for other in nearest(file.folder, name):
+                leader[find(other)] = find(file.path)
     return {path: find(path) for path in paths}
 
 
@@ -68,7 +89,7 @@ def _imported(path: Path) -> Iterator[str]:
         source = text.decode(text.read_bytes(path), path).text
     except text.Unreadable:
         return
-    for found in IMPORT.finditer(source):
+    for found in _imports(source):
         package, names, modules = (part or "" for part in found.groups())
         package = package.lstrip(".")
         if package:
@@ -78,19 +99,26 @@ def _imported(path: Path) -> Iterator[str]:
         yield from NAME.findall(modules)
 
 
-def _nearest(path: Path, name: str, by_name: dict[str, list[Path]]) -> list[Path]:
-    """The files that a module name may mean, those nearest to the file that imports it."""
-    parts = name.split(".")
-    fitting = [other for other in by_name.get(parts[-1], ()) if _module_parts(other)[-len(parts) :] == parts]
-    nearness = [_shared(path, other) for other in fitting]
-    return [other for other, near in zip(fitting, nearness, strict=True) if near == max(nearness)]
+def _imports(source: str) -> Iterator[re.Match[str]]:
+    """As `IMPORT.finditer`, which would look at the beginning of every line."""
+    end = 0
+    while (word := source.find("import", end)) >= 0:
+        line = source.rfind("\n", 0, word) + 1
+        found = IMPORT.match(source, line) if line >= end else None
+        if found is not None:
+            yield found
+        end = found.end() if found is not None else word + len("import")
 
 
-def _module_parts(path: Path) -> list[str]:
-    return list(path.parent.parts if path.stem == "__init__" else path.with_suffix("").parts)
+def _nearest(folder: tuple[str, ...], name: str, by_name: dict[str, list[_File]]) -> list[Path]:
+    """The files that a module name may mean in a file of `folder`, those nearest to it."""
+    parts = tuple(name.split("."))
+    fitting = [other for other in by_name.get(parts[-1], ()) if other.module[-len(parts) :] == parts]
+    nearness = [_shared(folder, other.folder) for other in fitting]
+    return [other.path for other, near in zip(fitting, nearness, strict=True) if near == max(nearness)]
 
 
-def _shared(path: Path, other: Path) -> int:
-    """How many folders two files have in common."""
-    pairs = zip(path.parent.parts, other.parent.parts, strict=False)
-    return next((n for n, (left, right) in enumerate(pairs) if left != right), len(path.parent.parts))
+def _shared(folder: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """How many folders two places have in common."""
+    pairs = zip(folder, other, strict=False)
+    return next((n for n, (left, right) in enumerate(pairs) if left != right), len(folder))
