@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -64,10 +64,14 @@ class Cache:
         self._met: set[bytes] = set()
         self._of: dict[Path, bytes] = {}
         self._run = b""
+        self._held = b""
 
     def begin(self, rules: Iterable[Rule], project: Project) -> None:
-        """Say what kind of run this is: entries of others do not count."""
-        self._run = digest(repr((sorted(map(repr, rules)), project)).encode(errors="surrogatepass"))
+        """Say what kind of run this is: entries of others do not count, nor of files that others hold back."""
+        held = project.needs_cuda, project.stays_on_xla
+        alone = replace(project, needs_cuda=(), stays_on_xla="")
+        self._run = digest(repr((sorted(map(repr, rules)), alone)).encode(errors="surrogatepass"))
+        self._held = digest(repr(held).encode(errors="surrogatepass")) if any(held) else b""
 
     def known_look(self, path: Path, raw: bytes) -> tuple[bool, Look | None]:
         """Whether the text is known, and what a look at it told."""
@@ -92,14 +96,17 @@ class Cache:
     def outcome(self, path: Path, without: frozenset[str]) -> Outcome | None:
         """What the text came to before with the rules of this run, less `without`; None if that is not known."""
         key = self._of.get(path)
-        entry = self._content.runs.get(self._run, {}).get(_key(key, without)) if key else None
+        entry = self._content.runs.get(self._run, {}).get(self._key(key, without)) if key else None
         return Outcome(path, entry.status, findings=entry.findings, ignored=entry.ignored) if entry else None
 
     def add(self, outcome: Outcome, without: frozenset[str]) -> None:
         """Remember an outcome by the text that it is of."""
         if outcome.status in _KEPT and outcome.digest:
             entry = Entry(outcome.status, outcome.findings, outcome.ignored)
-            self._new.runs.setdefault(self._run, {})[_key(outcome.digest, without)] = entry
+            self._new.runs.setdefault(self._run, {})[self._key(outcome.digest, without)] = entry
+
+    def _key(self, own: bytes, without: frozenset[str]) -> bytes:
+        return own + self._held + ",".join(sorted(without)).encode()
 
     def save(self) -> None:
         """Write what is new, beside what the file holds by now. A cache that can't be written is no failure."""
@@ -121,10 +128,6 @@ class Cache:
         if len(entries) <= _ENTRIES:
             return entries
         return {key: entry for key, entry in entries.items() if key[:20] in self._met}
-
-
-def _key(own: bytes, without: frozenset[str]) -> bytes:
-    return own + ",".join(sorted(without)).encode()
 
 
 def open_for(root: Path) -> Cache:

@@ -97,7 +97,7 @@ class Report:
 
 
 def run_cached(items: Sequence[Path | Outcome], task: Task, cache: "Cache", jobs: int = 0) -> Iterator[Outcome]:
-    """As `run`, but texts whose outcome the cache knows are not looked at again; what is new is saved in the end."""
+    """As `run`, but texts whose outcome the cache knows are not looked at again; what is new is left for it to save."""
     cache.begin(task.rules, task.project)
     ignored = {item: ignored_codes(item, task.root, task.per_file_ignores) for item in items if isinstance(item, Path)}
     known = [item if isinstance(item, Outcome) else cache.outcome(item, ignored[item]) or item for item in items]
@@ -105,10 +105,9 @@ def run_cached(items: Sequence[Path | Outcome], task: Task, cache: "Cache", jobs
         if outcome.digest:
             cache.add(outcome, ignored[outcome.path])
         yield outcome
-    cache.save()
 
 
-def reconsidered(outcomes: Sequence[Outcome], task: Task, jobs: int = 0) -> list[Outcome]:
+def reconsidered(outcomes: Sequence[Outcome], task: Task, jobs: int = 0, cache: "Cache | None" = None) -> list[Outcome]:
     """The outcomes, with files settled anew that other files hold back.
 
     Those are files whose flags for CUDA lead to code without a counterpart elsewhere, and files that use PyTorch/XLA. A
@@ -128,11 +127,11 @@ def reconsidered(outcomes: Sequence[Outcome], task: Task, jobs: int = 0) -> list
     again = [outcome.path for outcome in outcomes if leads_there(outcome)] if places else []
     if again:
         task = replace(task, project=replace(task.project, needs_cuda=tuple(sorted(places.items()))))
-        outcomes = _anew(outcomes, again, task, jobs)
-    return _together_on_xla(outcomes, task, jobs)
+        outcomes = _anew(outcomes, again, task, jobs, cache)
+    return _together_on_xla(outcomes, task, jobs, cache)
 
 
-def _together_on_xla(outcomes: Sequence[Outcome], task: Task, jobs: int) -> list[Outcome]:
+def _together_on_xla(outcomes: Sequence[Outcome], task: Task, jobs: int, cache: "Cache | None") -> list[Outcome]:
     """The outcomes, with files settled anew that can not leave PyTorch/XLA because those they go with do not."""
     if not any(finding.rule.startswith("xla-") for outcome in outcomes for finding in outcome.findings):
         return list(outcomes)
@@ -142,12 +141,15 @@ def _together_on_xla(outcomes: Sequence[Outcome], task: Task, jobs: int) -> list
     for place in sorted(set(held.values())):
         project = replace(task.project, stays_on_xla=place)
         paths = [path for path in held if held[path] == place]
-        outcomes = _anew(outcomes, paths, replace(task, project=project), jobs)
+        outcomes = _anew(outcomes, paths, replace(task, project=project), jobs, cache)
     return list(outcomes)
 
 
-def _anew(outcomes: Sequence[Outcome], paths: Sequence[Path], task: Task, jobs: int) -> list[Outcome]:
-    anew = {outcome.path: outcome for outcome in run(paths, task, jobs)}
+def _anew(
+    outcomes: Sequence[Outcome], paths: Sequence[Path], task: Task, jobs: int, cache: "Cache | None"
+) -> list[Outcome]:
+    settled = run(paths, task, jobs) if cache is None else run_cached(paths, task, cache, jobs)
+    anew = {outcome.path: outcome for outcome in settled}
     return [anew.get(outcome.path, outcome) for outcome in outcomes]
 
 

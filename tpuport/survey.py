@@ -98,10 +98,14 @@ def _look_in_workers(paths: Sequence[Path], max_size: int, cache: "Cache | None"
     return looked
 
 
+_selects = False
+"""Whether a file that this worker process looked at selects a device: it speaks for all."""
+
+
 def _look_at_chunk(paths: Sequence[Path], max_size: int, caching: bool) -> list[tuple[bytes, _Looked]]:
-    """What each file says, with the digest of its text for a cache; one that selects a device speaks for all."""
+    """What each file says, with the digest of its text for a cache."""
+    global _selects
     found: list[tuple[bytes, _Looked]] = []
-    selects = False
     with workers.no_collections():
         for path in paths:
             key = b""
@@ -109,10 +113,10 @@ def _look_at_chunk(paths: Sequence[Path], max_size: int, caching: bool) -> list[
             try:
                 raw = text.read_bytes(path, max_size)
                 key = kinds.digest(path, raw) if caching else b""
-                own = kinds.handler_of(path).look(path, raw, selection=caching or not selects)
+                own = kinds.handler_of(path).look(path, raw, selection=caching or not _selects)
             except text.Unreadable as error:
                 own = error.outcome
-            selects = selects or (isinstance(own, Look) and own.facts.selects_device)
+            _selects = _selects or (isinstance(own, Look) and own.facts.selects_device)
             found.append((key, own))
     return found
 

@@ -94,7 +94,10 @@ class Tree:
         else:
             outcomes = engine.run_cached(self.items, self.task, self.cache, jobs)
         settled = list(streams.with_progress(outcomes, len(self.items)))
-        return iter(engine.reconsidered(settled, self.task, jobs))
+        settled = engine.reconsidered(settled, self.task, jobs, self.cache)
+        if self.cache is not None:
+            self.cache.save()
+        return iter(settled)
 
 
 def gather(

@@ -48,6 +48,8 @@ _FRAMEWORKS = (
 _LIBRARIES = said.imports_of(sorted({*_FRAMEWORKS, *(name.partition(".")[0] for name in STAND_INS)} - {"torch"}))
 
 TORCH_CANDIDATE = (
+    b"def forward(",
+    b".backward(",
     b"cpp_extension",
     b"autocast",
     b"GradScaler",
@@ -75,7 +77,6 @@ TORCH_CANDIDATE = (
     b"'xla",
     b".weight = ",
     b"DistributedType.",
-    b".backward(",
     b"DataLoader(",
     b"float64",
     b"double",
@@ -133,22 +134,22 @@ TORCH_CANDIDATE = (
     b"cauchy_",
     b"to_sparse",
     b"to_mkldnn",
-    b"def forward(",
     b"LayerNorm(",
     b"Embedding(",
     b"index_select(",
     b"torch.tensor([",
     b"one_hot(",
 )
-"""As CANDIDATE, for what concerns programs of torch: only beside that word."""
+"""As CANDIDATE, for what concerns programs of torch: only beside that word. Those that most files have come first."""
 
 
 def is_candidate(raw: bytes) -> bool:
     """Whether a file with these bytes has to be parsed."""
     return (
-        any(word in raw for word in CANDIDATE)
-        or any(pattern.search(raw) for pattern in _LIBRARIES)
+        b"cuda" in raw
         or (b"torch" in raw and any(word in raw for word in TORCH_CANDIDATE))
+        or any(word in raw for word in CANDIDATE)
+        or any(pattern.search(raw) for pattern in _LIBRARIES)
     )
 
 

@@ -4,6 +4,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -80,6 +81,7 @@ def discover(
         )
     found: list[Path | Outcome] = []
     seen: set[str] = set()
+    real_folder = cache(os.path.realpath)
     if force:
         paths = [path for path in paths if not is_excluded(path, root, exclude)]
     for path in paths:
@@ -89,7 +91,12 @@ def discover(
         alone = len(paths) == 1 and not walk.links
         # Links last, so that a file is known by its own name rather than by a link to it.
         for item in sorted(candidates, key=lambda item: (_path(item) in walk.links, _path(item).parts)):
-            real = str(_path(item)) if alone else os.path.realpath(_path(item))
+            real = str(_path(item))
+            if not alone and (_path(item) in walk.links or not path.is_dir()):
+                real = os.path.realpath(real)
+            elif not alone:
+                folder, name = os.path.split(real)
+                real = os.path.join(real_folder(folder), name)
             if real not in seen:
                 seen.add(real)
                 found.append(item)
@@ -174,16 +181,17 @@ class _Walk:
         ignores = _ignores_above(real)
         if _ignored(str(real), True, ignores):
             ignores = []  # asked for by name, so it is wanted
-        yield from self._enter(str(path), ignores)
+        yield from self._enter(str(path), str(real), ignores)
         while self._linked:
-            for item in self._enter(*self._linked.pop(0)):
+            directory, ignores = self._linked.pop(0)
+            for item in self._enter(directory, os.path.realpath(directory), ignores):
                 self.links.add(_path(item))
                 yield item
 
-    def _enter(self, directory: str, ignores: Ignores) -> Iterator[Path | Outcome]:
-        pending = [(directory, ignores)]
+    def _enter(self, directory: str, real: str, ignores: Ignores) -> Iterator[Path | Outcome]:
+        pending = [(directory, real, ignores)]
         while pending:
-            here, ignores = pending.pop()
+            here, real, ignores = pending.pop()
             try:
                 status = os.stat(here)
                 if (status.st_dev, status.st_ino) in self._entered:
@@ -194,7 +202,6 @@ class _Walk:
             except OSError as error:
                 yield Outcome(Path(here), Status.FAILED, f"cannot be searched: {error.strerror or error}")
                 continue
-            real = os.path.realpath(here)
             if any(entry.name == ".gitignore" for entry in entries):
                 ignores = ignores + _ignore_file(os.path.join(real, ".gitignore"), real)
             for entry in entries:
@@ -205,7 +212,7 @@ class _Walk:
         entry: os.DirEntry[str],
         real: str,
         ignores: Ignores,
-        pending: list[tuple[str, Ignores]],
+        pending: list[tuple[str, str, Ignores]],
     ) -> Iterator[Path | Outcome]:
         suffix = os.path.splitext(entry.name)[1]
         is_link = entry.is_symlink()
@@ -227,7 +234,10 @@ class _Walk:
         elif is_directory:
             if os.path.lexists(os.path.join(entry.path, "pyvenv.cfg")):
                 return
-            (self._linked if is_link else pending).append((entry.path, ignores))
+            if is_link:
+                self._linked.append((entry.path, ignores))
+            else:
+                pending.append((entry.path, own_path, ignores))
         elif is_link and not os.path.exists(own_path):
             status = Status.FAILED if kind == kinds.PYTHON else Status.SKIPPED
             yield Outcome(path, status, "a symbolic link to nothing, or to itself")
