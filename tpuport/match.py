@@ -27,9 +27,6 @@ NAMESPACE = "cuda-namespace"
 NAMESPACES = {NAMESPACE: "torch.cuda", "xla-namespace": "torch_xla"}
 """Rules for what no other rule speaks of, each with the package it watches."""
 
-_COMPARED = {"cuda", "cuda:0", "nccl", "NCCL"}
-_ASKED = {"is_cuda", "is_nccl_available"}
-
 
 @dataclass(frozen=True, slots=True)
 class _Book:
@@ -155,7 +152,7 @@ def _match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module
         drafts.extend(_unclaimed(context, drafts, by_name[name], root))
     drafts = _outside_guards(context, drafts)
     found = []
-    if drafts or _may_test_cuda(module):
+    if drafts or context.guards.tests():
         found = settle(context, drafts, by_name[AVAILABILITY], by_name[COMPARISON])
     if suppress.may_apply(source):
         found = suppress.apply(source, found, by_name)
@@ -164,15 +161,3 @@ def _match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module
         replace(finding, scope=scopes.around(finding.span), line_text=module.lines[finding.span.line - 1])
         for finding in whole_chains(found, book.selected)
     ]
-
-
-def _may_test_cuda(module: Module) -> bool:
-    """Whether a module without drafts may test for CUDA all the same: by a name, or by what it compares with."""
-    if "cuda" not in module.source and "nccl" not in module.source and "NCCL" not in module.source:
-        return False
-    return (
-        any(use.name.startswith("torch.cuda.") for use in module.uses)
-        or any(node.value in _COMPARED for node in module.of_type(ast.Constant) if type(node.value) is str)
-        or any(node.attr in _ASKED for node in module.of_type(ast.Attribute))
-        or any(node.id in _ASKED for node in module.of_type(ast.Name))
-    )

@@ -295,7 +295,7 @@ class Mapping:
     set_arguments: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """One rule of the catalog; the fields are those of its TOML file."""
 
@@ -316,9 +316,6 @@ class Rule:
     files: tuple[str, ...] = ("python",)
     """The kinds of file that it is for; see `tpuport.kinds`."""
     examples: tuple[Example, ...] = ()
-
-    def __hash__(self) -> int:
-        return hash(self.code)
 
     @property
     def title(self) -> str:

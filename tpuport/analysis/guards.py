@@ -484,6 +484,8 @@ class Guards:
     def _tests(self) -> dict[ast.expr, None]:
         """The tests as the keys of a dictionary, which looks them up and keeps their order."""
         module = self.module
+        if not any(word in module.source for word in ("cuda", "nccl", "NCCL")):
+            return {}
         compared: list[ast.expr] = [
             *module.of_type(ast.Compare),
             *module.calls_by_method.get("startswith", []),

@@ -277,14 +277,16 @@ class Module:
         return [node for node in self.of_type(ast.Constant) if type(node.value) is str]
 
     @cached_property
-    def keywords_by_name(self) -> dict[str, list[tuple[ast.Call, ast.keyword]]]:
-        """The named arguments of calls, with the calls, by their names."""
-        found: defaultdict[str, list[tuple[ast.Call, ast.keyword]]] = defaultdict(list)
+    def _keywords(self) -> dict[str | None, list[ast.keyword]]:
+        found: defaultdict[str | None, list[ast.keyword]] = defaultdict(list)
         for keyword in self.of_type(ast.keyword):
-            call = self.parents[keyword]
-            if keyword.arg is not None and isinstance(call, ast.Call):
-                found[keyword.arg].append((call, keyword))
+            found[keyword.arg].append(keyword)
         return dict(found)
+
+    def passed_as(self, name: str) -> list[tuple[ast.Call, ast.keyword]]:
+        """The arguments of that name, each with the call that it is passed in."""
+        found = ((self.parents[keyword], keyword) for keyword in self._keywords.get(name, []))
+        return [(call, keyword) for call, keyword in found if isinstance(call, ast.Call)]
 
     @cached_property
     def attributes_by_name(self) -> dict[str, list[ast.Attribute]]:

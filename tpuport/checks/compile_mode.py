@@ -25,7 +25,7 @@ class Option:
 
 def options(module: Module, name: str) -> Iterator[Option]:
     """What is passed as `name` to `torch.compile`, to `partial(torch.compile)` and to a module's own `compile`."""
-    for call, keyword in module.keywords_by_name.get(name, []):
+    for call, keyword in module.passed_as(name):
         callee = module.callee(call)
         certain = COMPILE in (callee, module.qualified(call.args[0]) if call.args else "")
         if certain or (not callee and isinstance(call.func, ast.Attribute) and call.func.attr == "compile"):

@@ -12,10 +12,10 @@ from tpuport.model import Rule
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for `x.conj().imag` and `x.mH.imag` of what is sure to be a tensor."""
     module = context.module
-    if "imag" not in module.attributes_by_name or not imports_torch(module):
+    if not imports_torch(module):
         return
-    for node in module.attributes_by_name.get("imag", []):
-        if isinstance(node.ctx, ast.Load):
+    for node in module.of_type(ast.Attribute):
+        if node.attr == "imag" and isinstance(node.ctx, ast.Load):
             receiver = _conjugated(node.value)
             if receiver is not None and _is_tensor(module, receiver):
                 yield Draft(rule, node, Role.NEUTRAL)

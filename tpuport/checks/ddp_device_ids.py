@@ -37,7 +37,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             for test in (argument(call, position, name) for position, name in parameters):
                 if isinstance(test, ast.IfExp):
                     yield Draft(rule, test.body, Role.CUDA_ONLY)
-    given = module.keywords_by_name.get("device_ids", [])
+    given = module.passed_as("device_ids")
     if given and any(use.name.startswith("torch") for use in module.uses):
         yield from _unknown(context, rule, given)
 

@@ -80,7 +80,7 @@ def _is_location(module: Module, node: ast.expr, names: set[str]) -> bool:
 
 def _location_names(module: Module) -> set[str]:
     """The variables that the file gives as a `map_location`."""
-    return {dotted(keyword.value) for _, keyword in module.keywords_by_name.get("map_location", [])} - {""}
+    return {dotted(keyword.value) for _, keyword in module.passed_as("map_location")} - {""}
 
 
 def _is_location_name(target: ast.expr, names: set[str]) -> bool:

@@ -18,7 +18,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     """A draft for every setting or test of such a framework."""
     module = context.module
     for name in ("accelerator", *ARGUMENTS):
-        for call, keyword in module.keywords_by_name.get(name, []):
+        for call, keyword in module.passed_as(name):
             if dotted(call.func).rpartition(".")[2] in TRAINERS and (
                 name in ARGUMENTS or is_constant(keyword.value, "tpu")
             ):
