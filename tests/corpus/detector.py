@@ -43,7 +43,7 @@ CUDA_ONLY = frozenset(
 INSIDE = ("torch.utils.cpp_extension", "nvidia.dali", "nvidia.nvimgcodec", "nvidia.nccl", "nvidia.nvtx")
 """Modules of packages that hold others too; projects have a package `nvidia` of their own."""
 
-DEVICE_TEXT = re.compile(r"cuda(:.*)?|\S*\bcuda:(\d+|\{.*|%d|%s)?|(.*:)?nccl(,.*)?|torch\.cuda\.\w+")
+DEVICE_TEXT = re.compile(r"cuda(:\S*)?|\S*\bcuda:(\d+|\{.*|%d|%s)?|(.*:)?nccl(,.*)?|torch\.cuda\.\w+")
 
 
 @dataclass(frozen=True, slots=True)

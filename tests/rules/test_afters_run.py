@@ -38,6 +38,7 @@ NOT_RUN = {
     "table: torch.load to CUDA by a function": "it needs a file; the example of map-location has one",
     'table: sort_by="cuda_time_total"': "it needs recorded events",
     "table: DistributedDataParallel(device_ids=...)": "it needs a process group; the example of ddp-device-ids has one",
+    "table: dist.reduce": "it needs a process group; the example of reduce-to-one has one",
 }
 
 
