@@ -9,6 +9,7 @@ from tpuport import catalog, suppress
 from tpuport.analysis.guards import cuda_tensor_types
 from tpuport.analysis.module import Module
 from tpuport.analysis.places import Scopes
+from tpuport.analysis.xla import REDUCTIONS
 from tpuport.checks import check_of
 from tpuport.draft import Context, Draft, Role
 from tpuport.fixes import whole_chains
@@ -88,7 +89,8 @@ def _unclaimed(context: Context, drafts: Sequence[Draft], rule: Rule, root: str)
     claimed |= {test.func for test in tests if isinstance(test, ast.Call)}
     claimed |= {node for test in tests if cuda_tensor_types(test) for node in ast.walk(test)}
     for use in uses:
-        if not claimed.intersection(_chain(use.node)):
+        goes_along = use.name in REDUCTIONS and context.module.parents[use.node] in claimed
+        if not goes_along and not claimed.intersection(_chain(use.node)):
             yield Draft(rule, use.node, Role.BLOCKS, message=rule.message.replace("{name}", use.name))
 
 

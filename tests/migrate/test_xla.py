@@ -97,6 +97,80 @@ def test_two_processes_end_with_the_weights_of_one(migrated: Path, tmp_path: Pat
     assert weights[0] == pytest.approx(alone, rel=1e-3)
 
 
+COLLECTIVES = """\
+import torch
+import torch_xla
+import torch_xla.core.xla_model as xm
+
+
+def work(index):
+    own = torch.full((1, 2), float(xm.get_ordinal() + 1))
+    total = xm.all_reduce(xm.REDUCE_SUM, own)
+    mean = xm.all_reduce("sum", own * 2, scale=1.0 / xm.xrt_world_size())
+    largest = xm.all_reduce(xm.REDUCE_MAX, own).max().item()
+    print("process", own.sum().item(), total.sum().item(), mean.sum().item(), largest, flush=True)
+    columns = xm.all_gather(own, dim=-1).shape[1]
+    print("rows", xm.all_gather(own).flatten().tolist(), columns, flush=True)
+
+
+if __name__ == "__main__":
+    torch_xla.launch(work)
+"""
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+def test_collectives_give_new_tensors_in_two_processes(tmp_path: Path) -> None:
+    """As PyTorch/XLA has it: the tensor itself stays, and what is gathered is joined in the order of the processes."""
+    done = rewrite(COLLECTIVES, NEWEST, RULES)
+    assert "xla" not in done.text
+    script = tmp_path / "collectives.py"
+    script.write_text(done.text, encoding="utf-8")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
+    command = ["-m", "tests.migrate.run_as_rank", "cpu", str(script)]
+    ranks = [start(command, tmp_path, **meeting, RANK=rank, LOCAL_RANK=rank) for rank in ("0", "1")]
+    printed, errors = zip(*(process.communicate(timeout=150) for process in ranks), strict=True)
+    assert [process.returncode for process in ranks] == [0, 0], errors
+    for own, lines in zip((2.0, 4.0), printed, strict=True):
+        assert values(lines.splitlines()[:1]) == [own, 6.0, 6.0, 2.0]
+        assert "rows [1.0, 1.0, 2.0, 2.0] 4" in lines
+
+
+LISTS = """\
+import torch_xla.core.xla_model as xm
+
+
+def work(model, x):
+    {line}
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "xm.all_reduce(xm.REDUCE_SUM, [x, x])",
+        "return xm.all_reduce(xm.REDUCE_SUM, [x, x])",
+        "return xm.all_reduce(xm.REDUCE_AND, x)",
+        "return xm.all_reduce(xm.REDUCE_SUM, x, scale=0.5)",
+        "return xm.all_reduce(xm.REDUCE_SUM, x, groups=[[0, 1]])",
+        "return [xm.all_reduce(xm.REDUCE_SUM, y) for y in x]",
+        "return x and xm.all_reduce(xm.REDUCE_SUM, x)",
+        "return xm.all_reduce(xm.REDUCE_SUM, x) + xm.all_reduce(xm.REDUCE_MAX, x)",
+        "return xm.all_gather(x.mean(), 0)",
+        "return xm.reduce_scatter(xm.REDUCE_SUM, x, 1.0, 0, 2)",
+    ],
+)
+def test_a_collective_that_is_not_certain_stays_with_its_counterpart(line: str) -> None:
+    source = LISTS.format(line=line)
+    done = rewrite(source, NEWEST, RULES)
+    assert done.text == source
+    told = {finding.rule: finding.reason for finding in done.remaining}
+    assert "torch.distributed." in told["xla-collectives"]
+    assert "xla-namespace" not in told
+
+
 USES = """\
 import torch_xla.core.xla_model as xm
 

@@ -15,6 +15,12 @@ AREA = "xla"
 MODEL = "torch_xla.core.xla_model"
 RUNTIME = "torch_xla.runtime"
 LAUNCHES = ("torch_xla.launch", "torch_xla.distributed.xla_multiprocessing.spawn")
+REDUCTIONS = {
+    f"{MODEL}.REDUCE_{name}": operation
+    for name, operation in {"SUM": "SUM", "MUL": "PRODUCT", "MIN": "MIN", "MAX": "MAX", "AND": "", "OR": ""}.items()
+}
+"""The reductions, each with that of `torch.distributed.ReduceOp`, if there is one for every type."""
+
 PRINT = f"{MODEL}.master_print"
 METRICS = "torch_xla.debug.metrics."
 GROUP = "torch.distributed.init_process_group"

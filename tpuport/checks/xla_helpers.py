@@ -8,9 +8,21 @@ from tpuport.model import Replace, Rule
 
 PROCESSES = "torch_xla.distributed.xla_multiprocessing"
 CLASSES = {f"{MODEL}.RateTracker": "{rate_tracker}", f"{PROCESSES}.MpSerialExecutor": "{serial_executor}"}
+_SDPA = "`torch.nn.functional.scaled_dot_product_attention`, which has a kernel for TPUs"
+_PALLAS = "a kernel of Pallas, through torch.tpu.pallas"
 OTHERS = {
     f"{PROCESSES}.MpModelWrapper": "each process makes the model anew: seed them alike, and move the model itself",
     "torch_xla.utils.utils.SampleGenerator": "a list of one batch, repeated, or a dataset of zeros does the same",
+    f"{MODEL}.send_cpu_data_to_device": "`.to(device)` of each tensor of the batch",
+    f"{MODEL}.get_rng_state": "`torch.get_rng_state()` holds the generator of the CPU; that of a TPU can not be read",
+    **{f"torch_xla.experimental.custom_kernel.{name}": _SDPA for name in ("flash_attention", "FlashAttention")},
+    **{
+        f"torch_xla.experimental.custom_kernel.{name}": _PALLAS
+        for name in ("paged_attention", "ragged_paged_attention", "gmm")
+    },
+    "torch_xla.experimental.scan.scan": "a loop, under torch.compile",
+    "torch_xla.experimental.scan_layers.scan_layers": "a loop over the layers, under torch.compile",
+    "torch_xla.distributed.xla_backend.ProcessGroupXla": "`init_process_group()` makes the group of the device at hand",
     f"{MODEL}.get_memory_info": "`torch.accelerator.get_memory_info()` gives free and total bytes",
 }
 
