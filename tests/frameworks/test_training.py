@@ -83,3 +83,17 @@ def test_lightning(tmp_path: Path) -> None:
     assert migrated.losses == cpu.losses
     assert tpu.losses == pytest.approx(cpu.losses, rel=1e-4)
     assert tpu.losses[-1] < tpu.losses[0] / 2
+
+
+def test_lightning_with_mixed_precision(tmp_path: Path) -> None:
+    """What asked for float16 computes in bfloat16 there, as Lightning has it on a CPU."""
+    script = copied("lightning_module", tmp_path, "lightning")
+    asked = script.read_text().replace("devices=1,", 'devices=1,\n        precision="16-mixed",')
+    asked = asked.replace('print("device"', 'print("autocast", trainer.precision_plugin.device)\n    print("device"')
+    script.write_text(asked)
+    tpuport(tmp_path, "migrate", "--allow-dirty", str(script))
+    assert 'precision="16-mixed"' in script.read_text()
+    cpu, tpu = run(tmp_path, str(script)), on_tpu(tmp_path, script)
+    assert (cpu.said, tpu.said) == ({"autocast": "cpu", "device": "cpu"}, {"autocast": "tpu", "device": "tpu"})
+    assert tpu.losses == pytest.approx(cpu.losses, rel=0.03)
+    assert tpu.losses[-1] < tpu.losses[0] / 2

@@ -13,6 +13,9 @@ ANSWER = "`tpuport rules TP460` shows a strategy that trains on another accelera
 OLD = ("gpus", "tpu_cores", "num_gpus", "distributed_backend")
 """Arguments that Lightning 2 took out."""
 
+MIXED = ("16-mixed", "bf16-mixed", "16", "bf16", 16)
+"""Precisions by autocast, which Lightning has for CUDA and the CPU: float16 is bfloat16 on a TPU."""
+
 FULL = ("32-true", "32", 32, "64-true", "64", 64, "bf16-true")
 """Precisions that are the same on every device."""
 
@@ -46,14 +49,27 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             yield Draft(rule, value, Role.NEUTRAL, message=message, reason=ANSWER, severity=Severity.WARNING)
 
 
+def gets_strategy(module: Module, call: ast.Call) -> bool:
+    """Whether a strategy is written for a Trainer or Fabric, or one that brings mixed precision is there already."""
+    strategy = argument(call, None, "strategy")
+    if isinstance(strategy, ast.Call) and isinstance(strategy.func, ast.Name):
+        made = (node for node in module.of_type(ast.FunctionDef) if node.name == strategy.func.id)
+        return any("MixedPrecision(" in module.text(node) for node in made)
+    value = argument(call, None, "accelerator")
+    asked = is_constant(value, "gpu", "cuda", "auto") or value is None
+    old = any(keyword.arg in OLD and not is_constant(keyword.value, None, 0) for keyword in call.keywords)
+    return asked and not old and not _doubt(call, module.callee(call))
+
+
 def _settled(module: Module, draft: Draft, call: ast.Call, name: str) -> Draft:
     """The draft with the edits that give the call a strategy, or with the reason why it gets none."""
     doubt = _doubt(call, name)
     if doubt:
         draft.reason = f"{doubt}; {ANSWER}"
         return draft
-    variable = "{fabric_strategy}" if name.endswith(".Fabric") else "{trainer_strategy}"
-    edits: list[Edit] = [SetArgument(module.span(call), "strategy", f"{variable}()")]
+    kind = "fabric" if name.endswith(".Fabric") else "trainer"
+    mixed = "mixed_" if is_constant(argument(call, None, "precision"), *MIXED) else ""
+    edits: list[Edit] = [SetArgument(module.span(call), "strategy", f"{{{kind}_{mixed}strategy}}()")]
     if is_constant(draft.node, "gpu", "cuda"):
         span = module.span(draft.node)
         edits.append(Replace(span, '{0} if torch.cuda.is_available() else "auto"', (span,)))
@@ -68,7 +84,7 @@ def _doubt(call: ast.Call, name: str) -> str:
     if is_unpacked(call) or call.args:
         return "not all its arguments are named here"
     given = {keyword.arg: keyword.value for keyword in call.keywords}
-    allowed = {"devices": (1, "auto"), "strategy": ("auto",), "num_nodes": (1,), "precision": (None, *FULL)}
+    allowed = {"devices": (1, "auto"), "strategy": ("auto",), "num_nodes": (1,), "precision": (None, *FULL, *MIXED)}
     other = next((arg for arg, values in allowed.items() if arg in given and not is_constant(given[arg], *values)), "")
     if "plugins" in given and not is_constant(given["plugins"], None):
         other = "plugins"

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from tpuport.analysis.calls import argument, is_constant
 from tpuport.analysis.frameworks import is_lightning_trainer
 from tpuport.checks.choices import arms
+from tpuport.checks.lightning_accelerator import MIXED, gets_strategy
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Rule
-
-MIXED = ("16-mixed", "bf16-mixed", "16", "bf16", 16)
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
@@ -17,7 +16,7 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     module = context.module
     for call in module.of_type(ast.Call):
         value = argument(call, None, "precision") if is_lightning_trainer(module.callee(call)) else None
-        if value is None or is_constant(argument(call, None, "accelerator"), "cpu"):
+        if value is None or is_constant(argument(call, None, "accelerator"), "cpu") or gets_strategy(module, call):
             continue
         for precision in arms(value):
             if is_constant(precision, *MIXED):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 PLACEHOLDER = re.compile(
     r"\{((?:new )?device\.type|(?:new )?device|autocast_dtype|half_dtype|accelerator_type"
-    r"|device_loader|rate_tracker|serial_executor|trainer_strategy|fabric_strategy)\}"
+    r"|device_loader|rate_tracker|serial_executor|(?:trainer|fabric)_(?:mixed_)?strategy)\}"
 )
 DEVICE = 'torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")'
 DEVICE_TYPE = 'torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"'
@@ -118,6 +118,18 @@ def NAME():
     return SingleDeviceStrategy(device, accelerator=CurrentAccelerator())
 """
 
+
+def _mixed(strategy: str, argument: str) -> str:
+    """The strategy with mixed precision of its own, which Lightning takes before what `precision=` says."""
+    imports = "    from PACKAGE.accelerators import CPUAccelerator\n"
+    made = "SingleDeviceStrategy(device, accelerator=CurrentAccelerator())\n"
+    plugin = "    # Before `precision=`, by which Lightning has autocast for CUDA: TPUs compute in bfloat16.\n"
+    plugin += '    plugin = MixedPrecision("bf16-mixed", device.type)\n'
+    strategy = strategy.replace(imports, f"{imports}    from PACKAGE.plugins.precision import MixedPrecision\n")
+    head, _, _ = strategy.partition(f"    return {made}")
+    return f"{head}{plugin}    return {made.replace('())', f'(), {argument}=plugin)')}"
+
+
 VARIABLES = {
     "device": Variable(DEVICE, ("device", "default_device", "accelerator_device", "tpuport_device")),
     "autocast_dtype": Variable(
@@ -144,5 +156,15 @@ VARIABLES = {
         "",
         ("fabric_strategy", "accelerator_fabric_strategy", "tpuport_fabric_strategy"),
         STRATEGY.replace("PACKAGE", "lightning.fabric"),
+    ),
+    "trainer_mixed_strategy": Variable(
+        "",
+        ("trainer_mixed_strategy", "accelerator_mixed_strategy", "tpuport_trainer_mixed_strategy"),
+        _mixed(STRATEGY, "precision_plugin").replace("PACKAGE", "lightning.pytorch"),
+    ),
+    "fabric_mixed_strategy": Variable(
+        "",
+        ("fabric_mixed_strategy", "accelerator_fabric_mixed_strategy", "tpuport_fabric_mixed_strategy"),
+        _mixed(STRATEGY, "precision").replace("PACKAGE", "lightning.fabric"),
     ),
 }
