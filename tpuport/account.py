@@ -9,6 +9,12 @@ from tpuport.model import Effort, Finding, Outcome, Rule, Severity, Status
 
 Site = tuple[Path, Finding]
 
+LINT_ONLY = "tpu"
+"""The area of the rules about what a TPU does with torch's own operators: nothing to migrate, and lint's to say."""
+
+_WITH_OTHERS = "it moves together with "
+"""What begins the reason of a site that waits for another one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -22,6 +28,15 @@ class Group:
         """How many files they are in."""
         return len({path for path, _ in self.sites})
 
+    def kinds(self) -> list[tuple[Site, ...]]:
+        """The sites by what is said of them, most first; those that only wait for others come last."""
+        found: dict[str, list[Site]] = {}
+        for site in self.sites:
+            said = site[1].reason or site[1].message
+            found.setdefault(_WITH_OTHERS if said.startswith(_WITH_OTHERS) else said, []).append(site)
+        ranked = sorted(found.items(), key=lambda item: (item[0] == _WITH_OTHERS, -len(item[1])))
+        return [tuple(sites) for _, sites in ranked]
+
 
 @dataclass(frozen=True, slots=True)
 class Account:
@@ -31,6 +46,8 @@ class Account:
     left: tuple[Group, ...]
     """Lowest effort first, then by code."""
     works: tuple[Group, ...]
+    hints: tuple[Group, ...]
+    """What lint says beside: of rules that have nothing to migrate, and are in none of the others."""
     unread: tuple[Outcome, ...]
     """Files that were skipped or failed."""
 
@@ -47,11 +64,13 @@ def count(groups: Iterable[Group]) -> int:
 def account(report: Report, rules: Sequence[Rule]) -> Account:
     """The account of a run; `rules` are those that took part."""
     by_code = {rule.code: rule for rule in rules}
-    left = _groups([site for site in report.findings if site[1].severity is not Severity.INFO], by_code)
+    ported = [site for site in report.findings if by_code[site[1].code].area != LINT_ONLY]
+    left = _groups([site for site in ported if site[1].severity is not Severity.INFO], by_code)
     return Account(
         rewritten=_groups(report.fixed, by_code),
         left=tuple(sorted(left, key=lambda group: (list(Effort).index(group.rule.effort), group.rule.code))),
-        works=_groups([site for site in report.findings if site[1].severity is Severity.INFO], by_code),
+        works=_groups([site for site in ported if site[1].severity is Severity.INFO], by_code),
+        hints=_groups([site for site in report.findings if by_code[site[1].code].area == LINT_ONLY], by_code),
         unread=report.of(Status.SKIPPED, Status.FAILED),
     )
 

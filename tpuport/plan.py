@@ -9,11 +9,14 @@ from pathlib import Path
 from tpuport import kinds
 from tpuport.account import Account, Group, Site, account, count
 from tpuport.engine import Report
-from tpuport.model import Rule, Status
+from tpuport.model import Rule, Safety, Status
 from tpuport.source import text, torch_floor
 
 DEPENDENCIES = ("kernels", "packaging")
 """Areas of the rules about what the code depends on."""
+
+CHOSEN = ("config-library", "serving-launch")
+"""Rules of other areas about the same: settings and commands that choose libraries for CUDA."""
 
 EXPLAINED = 3
 """Rules of which the commands show the explanation."""
@@ -23,6 +26,14 @@ SCRIPTS = 2
 
 _TRAINS_AT_TOP = re.compile(rb"^(?:for|while)\b.*\n(?:(?:[ \t].*)?\n)*?[ \t].*\.backward\(", re.MULTILINE)
 """A loop of the module itself, outside all functions, that trains."""
+
+_ARGUMENTS = re.compile(
+    rb"""add_argument\(\s*["'][A-Za-z_]|required\s*=\s*True|HfArgumentParser|TrlParser|\bsys\.argv\[1|@click\.argument"""
+)
+"""What shows that a script does nothing without arguments."""
+
+_WORKS = re.compile(rb"\.backward\(|Trainer\(|\.fit\((?!\)`)|\.generate\(|\bno_grad\(|(?<![.\w])(?<!def )train\(")
+"""What a script that trains or infers does."""
 
 _READS_RANK = re.compile(rb"""environ\[["'](?:LOCAL_)?RANK["']\]""")
 _LAUNCHED = re.compile(rb"\b(?:xmp\.spawn|xla_multiprocessing\.spawn|torch_xla\.launch)\(")
@@ -113,7 +124,7 @@ def _blockers(left: Iterable[Group]) -> Iterator[Blocker]:
     """What is left of the dependencies, once for each thing that is said."""
     found: dict[tuple[str, str], list[Site]] = {}
     for group in left:
-        if group.rule.area in DEPENDENCIES:
+        if group.rule.area in DEPENDENCIES or group.rule.name in CHOSEN:
             for path, finding in group.sites:
                 found.setdefault((finding.message, finding.reason), []).append((path, finding))
     for (what, stand_in), sites in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
@@ -140,14 +151,23 @@ def _steps(told: Account, files: Sequence[Path], paths: Sequence[Path], min_torc
             )
         yield Step(f"tpuport migrate{floor} --diff {given}", "see what it would rewrite")
         yield Step(f"tpuport migrate{floor} --annotate --report PORT.md {given}", "rewrite, and mark what is left")
+    unsafe = sum(finding.safety is Safety.UNSAFE for group in (*told.left, *told.works) for _, finding in group.sites)
+    if unsafe:
+        more = "1 site more" if unsafe == 1 else f"{unsafe} sites more"
+        why = f"see {more} that can be rewritten, where numbers or speed on CUDA may change"
+        yield Step(f"tpuport migrate{floor} --unsafe --diff {given}", why)
     for group in told.left[:EXPLAINED]:
         yield Step(f"tpuport rules {group.rule.code}", f"why {group.rule.name} is left, and what to write")
     for script in _scripts(files):
         name = shlex.quote(str(script))
+        needed = _ARGUMENTS.search(text.read_bytes(script)) is not None
+        arguments, told_so = (" -- ARGUMENTS", "; put the arguments there that it needs") if needed else ("", "")
         if _needs_ranks(script):
-            yield Step(f"tpuport profile --nproc 2 --device cpu {name}", "run its ranks as torchrun would, on the CPU")
+            why = f"run its ranks as torchrun would, on the CPU{told_so}"
+            yield Step(f"tpuport profile --nproc 2 --device cpu {name}{arguments}", why)
         else:
-            yield Step(f"tpuport profile {name}", "run it on an emulated TPU, with no TPU at hand")
+            why = f"run it on an emulated TPU, with no TPU at hand{told_so}"
+            yield Step(f"tpuport profile {name}{arguments}", why)
     baseline = f"tpuport lint{floor} --baseline tpuport-baseline.json"
     if told.left:
         yield Step(f"{baseline} --write-baseline {given}", "keep what is left, so that CI fails for what is new")
@@ -175,6 +195,6 @@ def _is_script(path: Path) -> bool:
         raw = text.read_bytes(path)
     except text.Unreadable:
         return False
-    works = any(word in raw for word in (b".backward(", b"Trainer(", b".fit(", b".generate(", b"no_grad(", b"train("))
+    works = _WORKS.search(raw) is not None
     runs = (b"__main__" in raw and works) or bool(_TRAINS_AT_TOP.search(raw))
     return b"torch" in raw and runs and not _SPAWNS.search(raw)

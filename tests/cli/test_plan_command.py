@@ -143,6 +143,59 @@ def test_a_script_that_trains_at_its_top_is_profiled(tmp_path: Path) -> None:
     assert [command for command in commands if "profile" in command] == ["tpuport profile gan.py"]
 
 
+def test_hints_are_counted_apart_as_migrate_says_nothing_of_them(tmp_path: Path) -> None:
+    loop = "for x in data:\n    loss = model(x.cuda()).sum()\n    loss.backward()\n    print(loss.item())\n"
+    (tmp_path / "train.py").write_text(f"import torch\n\nmodel = torch.nn.Linear(2, 2).cuda()\n{loop}")
+    document = json.loads(plan(tmp_path, ".", "--json").stdout)
+    summary = document["summary"]
+    assert summary["hints"] > 0
+    assert summary["sites"] == summary["automatic"] + summary["left"] + summary["works"]
+    assert "tpu" not in [area["area"] for area in document["areas"]]
+    assert f"{summary['hints']} hint" in plan(tmp_path, ".").stdout
+    assert migrated(tmp_path) == {key: summary[key] for key in ("automatic", "left", "changed")}
+
+
+CONFIG = """\
+base_model: torch_model
+attn_implementation: flash_attention_2
+load_in_4bit: true
+optimizer: adamw_8bit
+flash_attention: true
+use_liger: true
+"""
+
+
+def test_what_one_rule_says_of_several_sites_is_told_by_kind(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(CONFIG)
+    (tmp_path / "b.yaml").write_text("torch: 2\nload_in_8bit: true\n")
+    done = plan(tmp_path, ".")
+    assert "a.yaml:2 and 1 more" in done.stdout
+    assert "and at a.yaml:3 and 1 more" in done.stdout
+    assert "and 1 site of other kinds" in done.stdout
+    assert "`load_in_4bit` asks for weights that CUDA kernels unpack" in done.stdout
+    document = json.loads(plan(tmp_path, ".", "--json").stdout)
+    assert "tpuport migrate --unsafe --diff ." in [step["command"] for step in document["steps"]]
+    assert len(document["blockers"]) == 6
+    page = plan(tmp_path, ".", "--format", "markdown").stdout
+    assert page.count("\n| low | TP564") == 4
+
+
+@pytest.mark.parametrize(
+    ("line", "given"),
+    [
+        ('parser.add_argument("data")', " -- ARGUMENTS"),
+        ('parser.add_argument("--data", required=True)', " -- ARGUMENTS"),
+        ('parser.add_argument("--data", default="x")', ""),
+    ],
+)
+def test_a_script_that_needs_arguments_is_profiled_with_some(tmp_path: Path, line: str, given: str) -> None:
+    code = f'import torch\n\nif __name__ == "__main__":\n    {line}\n    loss.cuda().backward()\n'
+    (tmp_path / "train.py").write_text(code)
+    (tmp_path / "data.py").write_text('import torch\n\nif __name__ == "__main__":\n    make().train(False)\n')
+    commands = [step["command"] for step in json.loads(plan(tmp_path, ".", "--json").stdout)["steps"]]
+    assert [command for command in commands if "profile" in command] == [f"tpuport profile train.py{given}"]
+
+
 def test_markdown_goes_to_a_file(project: Path) -> None:
     done = plan(project, ".", "--format", "markdown", "--output-file", "PLAN.md")
     assert (done.code, done.out) == (0, "")

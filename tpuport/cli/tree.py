@@ -44,10 +44,6 @@ _WORTH_A_CACHE = 50
 """Below so many files, reading the cache takes longer than it saves."""
 
 
-LINT_ONLY = "tpu"
-"""The area of the rules about what a TPU does with torch's own operators: nothing to migrate, and lint's to say."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tree:
     """A run that is ready to go."""
@@ -131,6 +127,8 @@ def gather(
     known = catalog.load([*settings.rules, *(rules or ())])
     chosen = in_force(known, settings, _split(select), _split(ignore), require_reason)
     if fix and not everything:
+        from tpuport.account import LINT_ONLY
+
         chosen = tuple(rule for rule in chosen if rule.area != LINT_ONLY)
     oldest, declared = floor(settings, paths[0], min_torch)
     cache = None

@@ -27,6 +27,8 @@ class Summary(TypedDict):
     """Sites that need a person."""
     works: int
     """Sites that work as they stand."""
+    hints: int
+    """What lint says beside, of torch's own operators on a TPU: no part of `sites`, and nothing for migrate."""
 
 
 class Area(TypedDict):
@@ -103,6 +105,7 @@ def render(plan: Plan, sheet: Sheet) -> None:
             "automatic": count(told.rewritten),
             "left": count(told.left),
             "works": count(told.works),
+            "hints": count(told.hints),
         },
         "areas": [
             {"area": area.name, "automatic": area.automatic, "left": area.left, "works": area.works}

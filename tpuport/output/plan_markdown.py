@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tpuport.model import Effort
 from tpuport.output.findings import line_of, sentence
 from tpuport.output.markdown import cell
-from tpuport.output.plan_text import automatic, places, summary
+from tpuport.output.plan_text import automatic, hints, places, summary
 from tpuport.output.style import Sheet
 from tpuport.plan import Plan
 
@@ -27,10 +27,13 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield from ("", "## For a person", "", "| effort | rule | sites | first | what |", "|---|---|---|---|---|")
         for effort in Effort:
             for group in told.left_with(effort):
-                what = cell(sentence(group.sites[0][1]))
-                path, finding = group.sites[0]
-                rule = f"{group.rule.code} {group.rule.name}"
-                yield f"| {effort} | {rule} | {len(group.sites)} | `{path}:{line_of(finding)}` | {what} |"
+                for sites in group.kinds():
+                    what = cell(sentence(sites[0][1]))
+                    path, finding = sites[0]
+                    rule = f"{group.rule.code} {group.rule.name}"
+                    yield f"| {effort} | {rule} | {len(sites)} | `{path}:{line_of(finding)}` | {what} |"
+    if told.hints:
+        yield from ("", "## Beside the port", "", hints(plan))
     if plan.blockers:
         yield from ("", "## Blockers among what the code depends on", "", "| what | instead | where |", "|---|---|---|")
         for blocker in plan.blockers:

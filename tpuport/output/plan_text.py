@@ -8,6 +8,9 @@ from tpuport.output.style import Line, Sheet, write
 from tpuport.output.style import count as counted
 from tpuport.plan import Plan
 
+KINDS = 3
+"""Different things that one rule says of its sites, before the rest is only counted."""
+
 MOST = 5
 """Rules named for what is automatic before the rest is only counted."""
 
@@ -37,6 +40,8 @@ def _lines(plan: Plan) -> Iterator[Line]:
         yield from ([], [("For you, lowest effort first", "bold")])
         for group in told.left:
             yield from _work(group)
+    if told.hints:
+        yield from ([], [("Beside the port", "bold")], [(hints(plan), "")])
     if plan.blockers:
         yield from ([], [("Blockers among what the code depends on", "bold")])
         for blocker in plan.blockers:
@@ -62,8 +67,13 @@ def summary(plan: Plan) -> str:
     share = round(100 * automatic / plan.sites)
     return (
         f"{counted(plan.files, 'file')}, {counted(plan.sites, 'site')}: tpuport rewrites {automatic} ({share}%), "
-        f"{count(told.left)} need a person, {count(told.works)} work as they stand."
+        f"{_number(count(told.left), 'needs', 'need')} a person, {_number(count(told.works), 'works', 'work')} as "
+        f"{'it stands' if count(told.works) == 1 else 'they stand'}."
     )
+
+
+def _number(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
 
 
 def automatic(plan: Plan) -> str:
@@ -75,12 +85,28 @@ def automatic(plan: Plan) -> str:
 
 
 def _work(group: Group) -> Iterator[Line]:
+    kinds = group.kinds()
     yield [
         (f"{group.rule.effort:<6}  ", "yellow"),
         (f"{group.rule.code} {group.rule.name}", "bold"),
-        (f"  {places(group.sites)}", "dim"),
+        (f"  {places(kinds[0])}", "dim"),
     ]
-    yield [(f"        {sentence(group.sites[0][1])}", "")]
+    yield [(f"        {sentence(kinds[0][0][1])}", "")]
+    for sites in kinds[1:KINDS]:
+        yield [(f"        and at {places(sites)}", "dim")]
+        yield [(f"        {sentence(sites[0][1])}", "")]
+    rest = sum(len(sites) for sites in kinds[KINDS:])
+    if rest:
+        yield [(f"        and {counted(rest, 'site')} of other kinds", "dim")]
+
+
+def hints(plan: Plan) -> str:
+    """How often lint says something that is no matter of CUDA, and of what."""
+    groups = sorted(plan.account.hints, key=lambda group: (-len(group.sites), group.rule.code))
+    most = ", ".join(f"{group.rule.name} {len(group.sites)}" for group in groups[:MOST])
+    number = count(groups)
+    shown = "`tpuport lint --severity info` shows them" if number > 1 else "`tpuport lint --severity info` shows it"
+    return f"{counted(number, 'hint')} on what a TPU runs in another way or slowly, as {most}: {shown}."
 
 
 def places(sites: tuple[Site, ...]) -> str:
