@@ -45,6 +45,12 @@ def is_pipeline(name: str) -> bool:
 LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.", "lightning_lite.")
 
 
+def is_lightning_command_line(name: str) -> bool:
+    """Whether a qualified name is that of what makes a trainer of Lightning from a command line or a file."""
+    made = name.endswith(("Trainer.from_argparse_args", ".LightningCLI"))
+    return name.startswith(LIGHTNING) and made
+
+
 def is_lightning_trainer(name: str) -> bool:
     """Whether a qualified name is that of Lightning's `Trainer` or `Fabric`."""
     return name.startswith(LIGHTNING) and name.rpartition(".")[2] in ("Trainer", "Fabric")

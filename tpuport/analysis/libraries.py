@@ -23,6 +23,18 @@ STAND_INS = {
     "flashinfer": "torch.nn.functional.scaled_dot_product_attention",
     "flash_attn_interface": "torch.nn.functional.scaled_dot_product_attention",
     "auto_gptq": "weights in bfloat16",
+    "gptqmodel": "weights in bfloat16",
+    "awq": "weights in bfloat16",
+    "unsloth": "transformers and peft, with the weights in bfloat16",
+    "liger_kernel": "the modules that it replaces, under torch.compile",
+    "sageattention": "torch.nn.functional.scaled_dot_product_attention",
+    "mamba_ssm": "the same recurrence in torch operators, or a Pallas kernel",
+    "causal_conv1d": "torch.nn.functional.conv1d with padding on the left",
+    "spconv": "dense convolutions; there are no sparse ones on TPU",
+    "MinkowskiEngine": "dense convolutions; there are no sparse ones on TPU",
+    "torchsparse": "dense convolutions; there are no sparse ones on TPU",
+    "tinycudann": "torch.nn.Linear layers and an encoding in torch operators",
+    "nvdiffrast": "a rasterizer in torch operators, or the CPU",
     "torch.utils.cpp_extension": "a stock PyTorch op, or a Pallas kernel",
 }
 """Importable name → what to use in its place."""

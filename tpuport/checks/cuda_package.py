@@ -17,6 +17,9 @@ _PACKAGES = (
     (r"flash-attention", "flash_attn"),
     (r"flashinfer-python", "flashinfer"),
     (r"nvidia-apex", "apex"),
+    (r"autoawq.*", "awq"),
+    (r"unsloth-zoo", "unsloth"),
+    (r"spconv-cu\d+", "spconv"),
     (r"bitsandbytes-.*", "bitsandbytes"),
     (r"transformer-engine-.*", "transformer_engine"),
     (r"triton-nightly|pytorch-triton", "triton"),
@@ -35,7 +38,7 @@ _OTHERS = (
     (r"faiss-gpu(-.*)?", "use faiss-cpu"),
     (r"tensorflow-gpu", "use tensorflow"),
     (r"cudf(-cu\d+)?|cuml(-cu\d+)?|cugraph(-cu\d+)?", "use pandas, scikit-learn or networkx on the host"),
-    (r"spconv-cu\d+|dgl-cu\d+", "it has no counterpart for a TPU"),
+    (r"dgl-cu\d+", "it has no counterpart for a TPU"),
 )
 
 

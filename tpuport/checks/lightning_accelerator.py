@@ -4,12 +4,17 @@ import ast
 from collections.abc import Iterator
 
 from tpuport.analysis.calls import argument, is_constant, is_unpacked
-from tpuport.analysis.frameworks import is_lightning_trainer
+from tpuport.analysis.frameworks import is_lightning_command_line, is_lightning_trainer
 from tpuport.analysis.module import Module
 from tpuport.draft import Context, Draft, Role
 from tpuport.model import Edit, Replace, Rule, SetArgument, Severity
 
 ANSWER = "`tpuport rules TP460` shows a strategy that trains on another accelerator"
+MADE = "Lightning makes a trainer of a command line here, and finds no TPU for it"
+MADE_ANSWER = (
+    "give the trainer a strategy of its own, LightningCLI in `trainer_defaults=`, as `tpuport rules TP460` shows one; "
+    "`from_argparse_args` is gone since Lightning 2"
+)
 OLD = ("gpus", "tpu_cores", "num_gpus", "distributed_backend")
 """Arguments that Lightning 2 took out."""
 
@@ -25,6 +30,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
     module = context.module
     for call in module.of_type(ast.Call):
         name = module.callee(call)
+        if is_lightning_command_line(name):
+            yield Draft(rule, call, Role.NEUTRAL, message=MADE, reason=MADE_ANSWER, severity=Severity.WARNING)
         if not is_lightning_trainer(name) or is_constant(argument(call, None, "accelerator"), "cpu"):
             continue
         value = argument(call, None, "accelerator")
