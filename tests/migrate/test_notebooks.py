@@ -167,6 +167,22 @@ def test_an_import_goes_where_torch_comes_first() -> None:
 
 
 @pytest.mark.parametrize(
+    "cells",
+    [
+        ("# install\n!pip install torch", "from transformers import pipeline\nx = pipeline('a', device=0)"),
+        ("!pip install torch\n%matplotlib inline", "!ls", "# text\nx = y.to('cuda')"),
+        ("%%bash\npip install torch", "x = y.to('cuda')"),
+        ("!pip install torch\n\nname = 1\nx = y.to('cuda')",),
+        ("%pip install \\\n  torch\nimport os", "x = y.to('cuda')"),
+    ],
+)
+def test_an_import_comes_behind_what_installs_it(cells: tuple[str, ...]) -> None:
+    text = "\n".join(sources(migrate(notebook(*cells)).text))
+    assert text.count("import torch") == 1
+    assert text.index("pip install") < text.index("import torch") < text.index("torch.accelerator")
+
+
+@pytest.mark.parametrize(
     "cell",
     [
         "%matplotlib inline",

@@ -18,6 +18,10 @@ from tpuport.source.notebook import NotANotebook, Notebook
 from tpuport.source.positions import NAMED_LINE
 
 KIND = "notebook"
+_IMPORT = re.compile(r"(?:from [\w.]+ )?import \w")
+_STATEMENT = re.compile(rf"(?!.*{ipython.LINE}\()(?!{ipython.CELL}\()[^\s#]")
+"""What begins a statement of Python at a cell's own level."""
+
 _FROM_TORCH = re.compile(r"(?:from|import) torch\b")
 _NAMED_IN_CELL = re.compile(r"\bcell (\d+), line (\d+)\b")
 
@@ -114,7 +118,8 @@ class _Notebook:
             views.module.text, project, rules, unsafe=unsafe, line_length=line_length
         )
         shell = kinds.handler("shell").rewrite(script, project, rules, unsafe=unsafe, line_length=line_length)
-        cells = ipython.split(_with_torch_in_place(views.module.text, done.text), views.module.left_out)
+        text = _with_torch_in_place(views.module.text, _after_commands(views.module.text, done.text))
+        cells = ipython.split(text, views.module.left_out)
         cells = _with_commands(views, cells, shell.text)
         fixed = [views.located(finding, views.module.places) for finding in done.fixed]
         fixed += [views.located(finding, places) for finding in shell.fixed]
@@ -207,6 +212,27 @@ def _with_commands(views: Views, cells: dict[int, list[str]], script: str) -> di
             lines = cells[place.cell.number]
             lines[lines.index(line)] = head + now[len(head) :]
     return cells
+
+
+def _after_commands(old: str, new: str) -> str:
+    """The new text with added imports behind the commands that follow them, which may install what is imported."""
+    before, lines = old.split("\n"), new.split("\n")
+    opcodes = SequenceMatcher(None, before, lines, autojunk=False).get_opcodes()
+    kept = {at + step: to + step for kind, at, end, to, _ in opcodes if kind == "equal" for step in range(end - at)}
+    for kind, at, _, start, stop in reversed(opcodes):
+        added = lines[start:stop]
+        if kind != "insert" or not all(_IMPORT.match(line) or not line for line in added):
+            continue
+        first = next((index for index in range(at, len(before)) if _STATEMENT.match(before[index])), len(before))
+        commands = [index for index in range(at, first) if ipython.LINE in before[index]]
+        marks = [index for index in range(at, first) if ipython.LINE in before[index] or ipython.CELL in before[index]]
+        if commands and marks[-1] in kept:
+            behind = kept[marks[-1]] + 1
+            imports = [line for line in added if line]
+            gap = [] if behind < len(lines) and (not lines[behind] or _IMPORT.match(lines[behind])) else [""]
+            lines[start:behind] = [*lines[stop:behind], *imports, *gap]
+            break  # places of the rest are no longer those of the new text
+    return "\n".join(lines)
 
 
 def _with_torch_in_place(old: str, new: str) -> str:
