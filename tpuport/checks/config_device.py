@@ -11,7 +11,7 @@ _INSTEAD = (
     "let the code that reads it take `torch.accelerator.current_accelerator()` where the setting is missing or says "
     "`auto`"
 )
-_KEY = re.compile(r"(.*[_-])?devices?([_-](type|name|id))?|map[_-]location|to", re.IGNORECASE)
+_KEY = re.compile(r".*devices?([_-]?(type|name|id))?|map[_-]location|to", re.IGNORECASE)
 
 
 def check(document: Document, rule: Rule) -> Iterator[Finding]:
