@@ -58,6 +58,7 @@ def test_a_plan_says_what_migrate_then_does_and_changes_nothing(project: Path) -
 
 
 def test_work_is_in_order_of_effort_and_blockers_have_their_stand_ins(project: Path) -> None:
+    (project / "run.sh").write_text("torchrun train.py\n")
     document = json.loads(plan(project, ".", "--json").out)
     efforts = [row["effort"] for row in document["work"]]
     assert efforts == sorted(efforts, key=["low", "medium", "high"].index)
@@ -146,12 +147,12 @@ def test_a_script_that_trains_at_its_top_is_profiled(tmp_path: Path) -> None:
 def test_hints_are_counted_apart_as_migrate_says_nothing_of_them(tmp_path: Path) -> None:
     loop = "for x in data:\n    loss = model(x.cuda()).sum()\n    loss.backward()\n    print(loss.item())\n"
     (tmp_path / "train.py").write_text(f"import torch\n\nmodel = torch.nn.Linear(2, 2).cuda()\n{loop}")
-    document = json.loads(plan(tmp_path, ".", "--json").stdout)
+    document = json.loads(plan(tmp_path, ".", "--json").out)
     summary = document["summary"]
     assert summary["hints"] > 0
     assert summary["sites"] == summary["automatic"] + summary["left"] + summary["works"]
     assert "tpu" not in [area["area"] for area in document["areas"]]
-    assert f"{summary['hints']} hint" in plan(tmp_path, ".").stdout
+    assert f"{summary['hints']} hint" in plan(tmp_path, ".").out
     assert migrated(tmp_path) == {key: summary[key] for key in ("automatic", "left", "changed")}
 
 
@@ -169,14 +170,14 @@ def test_what_one_rule_says_of_several_sites_is_told_by_kind(tmp_path: Path) -> 
     (tmp_path / "a.yaml").write_text(CONFIG)
     (tmp_path / "b.yaml").write_text("torch: 2\nload_in_8bit: true\n")
     done = plan(tmp_path, ".")
-    assert "a.yaml:2 and 1 more" in done.stdout
-    assert "and at a.yaml:3 and 1 more" in done.stdout
-    assert "and 1 site of other kinds" in done.stdout
-    assert "`load_in_4bit` asks for weights that CUDA kernels unpack" in done.stdout
-    document = json.loads(plan(tmp_path, ".", "--json").stdout)
+    assert "a.yaml:2 and 1 more" in done.out
+    assert "and at a.yaml:3 and 1 more" in done.out
+    assert "and 1 site of other kinds" in done.out
+    assert "`load_in_4bit` asks for weights that CUDA kernels unpack" in done.out
+    document = json.loads(plan(tmp_path, ".", "--json").out)
     assert "tpuport migrate --unsafe --diff ." in [step["command"] for step in document["steps"]]
     assert len(document["blockers"]) == 6
-    page = plan(tmp_path, ".", "--format", "markdown").stdout
+    page = plan(tmp_path, ".", "--format", "markdown").out
     assert page.count("\n| low | TP564") == 4
 
 
@@ -192,7 +193,7 @@ def test_a_script_that_needs_arguments_is_profiled_with_some(tmp_path: Path, lin
     code = f'import torch\n\nif __name__ == "__main__":\n    {line}\n    loss.cuda().backward()\n'
     (tmp_path / "train.py").write_text(code)
     (tmp_path / "data.py").write_text('import torch\n\nif __name__ == "__main__":\n    make().train(False)\n')
-    commands = [step["command"] for step in json.loads(plan(tmp_path, ".", "--json").stdout)["steps"]]
+    commands = [step["command"] for step in json.loads(plan(tmp_path, ".", "--json").out)["steps"]]
     assert [command for command in commands if "profile" in command] == [f"tpuport profile train.py{given}"]
 
 
