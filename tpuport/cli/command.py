@@ -8,7 +8,7 @@ import typer.core
 from tpuport.errors import UsageError
 from tpuport.nearest import did_you_mean
 
-CLICK_ERROR: Any = typer.BadParameter.__base__
+_CLICK_ERROR: Any = typer.BadParameter.__base__
 """Of the click that this typer brings with it: wrong usage of any kind."""
 
 
@@ -20,7 +20,7 @@ class Command(typer.core.TyperCommand):
         given = list(args)
         try:
             return super().parse_args(ctx, args)
-        except CLICK_ERROR as error:
+        except _CLICK_ERROR as error:
             if not hasattr(error, "possibilities"):
                 raise
             known = {name for parameter in self.get_params(ctx) for name in parameter.opts}

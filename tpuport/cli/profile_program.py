@@ -3,18 +3,11 @@
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import typer
-import typer.core
-
+from tpuport.cli import command
 from tpuport.errors import UsageError
-from tpuport.nearest import did_you_mean
 from tpuport.profile.locate import check_script, find_module
 from tpuport.profile.notebooks import SUFFIX
-
-_CLICK_ERROR: Any = typer.BadParameter.__base__
-"""Of the click that this typer brings with it: wrong usage of any kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,37 +38,24 @@ def named_program(script: str | None, arguments: list[str], module: str) -> Prog
     return Program(path.absolute(), script, tuple(arguments))
 
 
-class Command(typer.core.TyperCommand):
-    """`tpuport profile`; an option that it does not have was meant for the script."""
+class Command(command.Command):
+    """`tpuport profile`: an option that it does not have was meant for the script."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line.
-
-        Raises UsageError for an unknown option, with the command line that gives it to the script.
-        """
-        given = list(args)
-        try:
-            return super().parse_args(ctx, args)
-        except _CLICK_ERROR as error:
-            if not hasattr(error, "possibilities"):
-                raise
-            known = {name for parameter in self.get_params(ctx) for name in parameter.opts}
-            raise UsageError(
-                f"tpuport profile has no option {error.option_name}{did_you_mean(error.option_name, known)}",
-                hint=f"The script's own arguments come after `--`: {_separated(given, known)}",
-            ) from None
+    def where_options_are(self, given: list[str], known: set[str]) -> str:
+        """Show the command line that gives the script its own options."""
+        return f"The script's own arguments come after `--`: {_separated(given, known)}"
 
 
 def _separated(given: list[str], known: set[str]) -> str:
     """Return the command line with the options that tpuport does not know, and their values, after `--`."""
-    command, own = ["tpuport", "profile"], list[str]()
+    ours, own = ["tpuport", "profile"], list[str]()
     end = given.index("--") if "--" in given else len(given)
     head, tail = given[:end], given[end + 1 :]
-    target = command
+    target = ours
     for word in head:
         if word.startswith("-"):
-            target = command if word.partition("=")[0] in known else own
+            target = ours if word.partition("=")[0] in known else own
         target.append(word)
-    if not any(word == "-m" or word.endswith((".py", SUFFIX)) for word in command):
+    if not any(word == "-m" or word.endswith((".py", SUFFIX)) for word in ours):
         return "tpuport profile SCRIPT -- ARG..."
-    return shlex.join([*command, "--", *own, *tail])
+    return shlex.join([*ours, "--", *own, *tail])
