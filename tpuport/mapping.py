@@ -69,6 +69,8 @@ def _draft(context: Context, rule: Rule, node: ast.expr, name: str, full_name: s
     changes_arguments = mapping.set_arguments or mapping.drop_arguments or mapping.positional
     if not mapping.guard and not changes_arguments:
         return Draft(rule, node, role, rename, message)
+    if call is None and mapping.guard == "accelerator" and _is_chosen(context, node):
+        return Draft(rule, node, role, rename, message)
     if call is None:
         reason = "it is passed on without being called, so its call can not be "
         reason += "guarded" if mapping.guard else "changed"
@@ -77,6 +79,17 @@ def _draft(context: Context, rule: Rule, node: ast.expr, name: str, full_name: s
         return Draft(rule, node, Role.BLOCKS, message=message, reason="its arguments are unpacked from a variable")
     edits = (*rename, *_argument_edits(context, mapping, call))
     return _guarded(context, Draft(rule, node, role, edits, message), mapping, call)
+
+
+def _is_chosen(context: Context, node: ast.expr) -> bool:
+    """Whether a function is one of two that a test for CUDA chooses for a variable, which is called by position."""
+    module = context.module
+    choice = module.parents[node]
+    assigned = module.parents[choice] if isinstance(choice, ast.IfExp) else None
+    if not isinstance(assigned, ast.Assign) or not context.guards.has_accelerator(node):
+        return False
+    names = {dotted(target) for target in assigned.targets}
+    return not any(call.keywords for call in module.of_type(ast.Call) if dotted(call.func) in names)
 
 
 def _argument_edits(context: Context, mapping: Mapping, call: ast.Call) -> Iterator[Edit]:

@@ -15,7 +15,7 @@ from tpuport.draft import Context, Draft, Role
 from tpuport.fixes import whole_chains
 from tpuport.kinds import PYTHON
 from tpuport.mapping import CUDA_THERE, Table
-from tpuport.model import Finding, Project, Replace, Rule
+from tpuport.model import Finding, GuardStatement, Project, Replace, Rule, Severity, Span
 from tpuport.settle import settle
 
 PACKAGING = "packaging"
@@ -102,30 +102,30 @@ def _chain(node: ast.expr) -> Iterator[ast.expr]:
         yield node
 
 
-DEVICES = {"device-literal", "map-location"}
-"""Rules for what names a device of CUDA as a whole expression."""
+FOR_CUDA = "it is part of what runs on CUDA alone"
+
+
+def _kept_for_cuda(context: Context, draft: Draft) -> Iterator[Span]:
+    """What a draft keeps for CUDA alone: an expression that it tests for, a statement, or itself."""
+    for edit in (*draft.edits, *draft.own_guard):
+        if isinstance(edit, Replace) and edit.template.startswith(f"{{0}} if {CUDA_THERE} else"):
+            yield from edit.holes
+        elif isinstance(edit, GuardStatement) and edit.condition == CUDA_THERE:
+            yield edit.span
+    if draft.role is Role.CUDA_ONLY and not draft.edits and not draft.own_guard:
+        yield context.module.span(draft.node)
 
 
 def _outside_guards(context: Context, drafts: list[Draft]) -> list[Draft]:
-    """The drafts without those inside an expression that another keeps for CUDA alone, where they are right."""
-    kept = [
-        (draft, span)
-        for draft in drafts
-        for edit in draft.edits
-        if isinstance(edit, Replace) and edit.template.startswith(f"{{0}} if {CUDA_THERE} else")
-        for span in edit.holes
-    ]
-    kept += [
-        (draft, context.module.span(draft.node))
-        for draft in drafts
-        if draft.role is Role.CUDA_ONLY and draft.rule.name in DEVICES
-    ]
-
-    def is_inside(draft: Draft) -> bool:
+    """The drafts, of which those inside code that another keeps for CUDA alone are right as they stand."""
+    kept = [(draft, span) for draft in drafts for span in _kept_for_cuda(context, draft)]
+    for draft in drafts if kept else ():
         span = context.module.span(draft.node)
-        return any(owner is not draft and hole != span and hole.contains(span) for owner, hole in kept)
-
-    return [draft for draft in drafts if not is_inside(draft)] if kept else drafts
+        own = {span, *_kept_for_cuda(context, draft)}
+        if any(owner is not draft and hole not in own and hole.contains(span) for owner, hole in kept):
+            draft.edits = draft.own_guard = ()
+            draft.role, draft.severity, draft.reason = Role.NEUTRAL, Severity.INFO, FOR_CUDA
+    return drafts
 
 
 def match(source: str, project: Project, rules: Sequence[Rule]) -> tuple[Module, list[Finding]]:

@@ -15,6 +15,9 @@ KERNELS = """\
 import apex
 import torch
 
+def choose(device, fast, slow):
+    return fast() if device == "cuda" else slow()
+
 if __name__ == "__main__":
     model = torch.nn.Linear(2, 2).cuda()
     apex.normalization.FusedLayerNorm(2)

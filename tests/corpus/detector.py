@@ -11,7 +11,7 @@ how it reads. What it takes for a construct:
 
 Not constructs: docstrings, dictionary keys and subscripts (names of things, by which checkpoints are read), option
 names such as `--cuda` and their `dest`, messages, environment variables, flags named `cuda`, and what a project itself
-calls `DataParallel`.
+calls `DataParallel` or `is_cuda()`.
 """
 
 import ast
@@ -120,7 +120,8 @@ class _Scan:
             return "" if longer or not isinstance(getattr(node, "ctx", None), ast.Load | ast.Store) else name
         if isinstance(node, ast.Attribute):
             if node.attr == "is_cuda" and isinstance(node.ctx, ast.Load):
-                return ".is_cuda"
+                called = isinstance(parent, ast.Call) and parent.func is node
+                return "" if called else ".is_cuda"
             if (node.attr == "CUDA" and "Activity" in ast.unparse(node.value)) or node.attr == "NCCL":
                 return node.attr
         return ""

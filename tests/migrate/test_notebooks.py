@@ -376,3 +376,11 @@ def test_a_percent_script_keeps_its_cells() -> None:
     ]
     assert lines[-1] == "model(torch.ones(1, 4).to(device))"
     assert lines.index('# %% tags=["model"]') > next(n for n, line in enumerate(lines) if line.startswith("device ="))
+
+
+def test_an_import_goes_to_the_imports_and_not_to_what_installs() -> None:
+    text = notebook(
+        "!pip install transformers", "import os\nfrom transformers import pipeline", 'pipe = pipeline("x", device=0)'
+    )
+    cells = sources(migrate(text).text)
+    assert cells[:2] == ["!pip install transformers", "import os\nimport torch\nfrom transformers import pipeline"]

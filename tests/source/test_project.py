@@ -10,6 +10,9 @@ from tpuport.source import project
         ("def cuda(): ...\n", []),
         ("class A:\n def cuda(self) ...\n", []),
         ("class A: cuda = 1\n", []),
+        ("class A(object):\n def cuda(self):\n  self.model.cuda()\n", ["A"]),
+        ("class A(abc.ABC, Generic[T]):\n def cuda(self):\n  self.model.cuda()\n", ["A"]),
+        ("class A(nn.Module):\n def cuda(self):\n  self.model.cuda()\n", []),
     ],
 )
 def test_classes_with_their_own_cuda_method(source: str, names: list[str]) -> None:
@@ -63,3 +66,8 @@ def test_visible_devices_are_not_set(source: str) -> None:
 )
 def test_whether_the_current_device_changes(source: str, selects: bool) -> None:
     assert project.selects_device(source.encode()) is selects
+
+
+def test_a_text_names_no_device() -> None:
+    source = b'"""The device (e.g., "cuda") of it."""\nx.to(self.where)\nmodel.to(place, dtype)\n'
+    assert project.device_names(source) == ("place", "where")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 
-from tpuport.analysis.guards import Condition, Guards, alternatives, atoms
+from tpuport.analysis.guards import TERMINATORS, Condition, Guards, alternatives, atoms
 from tpuport.analysis.libraries import library_of
 from tpuport.analysis.module import Module, dotted
 
@@ -36,6 +36,7 @@ HOST_LIBRARIES = {
 }
 """Libraries whose import says nothing of CUDA."""
 
+DATA_METHODS = {"get", "keys", "values", "items", "append", "extend", "format", "join", "split", "strip"}
 TEXT_METHODS = {"split", "replace", "strip", "lower", "upper"}
 FILLS = {"update", "append", "extend", "setdefault", "insert", "add"}
 
@@ -101,7 +102,16 @@ class Branches:
             return False
         if library_of(name) or GPU_MODULE.search(self.module.callee(call)):
             return True
-        return not self._is_portable_here(call.func)
+        return not self._reads_data(call.func) and not self._is_portable_here(call.func)
+
+    def _reads_data(self, func: ast.expr) -> bool:
+        """Whether it is a method of plain data in a variable, whatever the variable is called."""
+        return (
+            isinstance(func, ast.Attribute)
+            and func.attr in DATA_METHODS
+            and isinstance(func.value, ast.Name)
+            and self.module.only_value(func.value) is not None
+        )
 
     def _is_for_gpu(self, call: ast.Call) -> bool:
         """Whether a call says that it is for a GPU: by the module it comes from, or beside its twin for the CPU."""
@@ -188,7 +198,8 @@ class Branches:
             case ast.Expr(value=ast.Call(func=func, args=args, keywords=keywords)):
                 name = dotted(func).rpartition(".")[2]
                 values = [*args, *(keyword.value for keyword in keywords)]
-                return name in OUTPUT_CALLS or (name in FILLS and all(map(self._is_plain, values)))
+                ends = (self.module.qualified(func) or dotted(func)) in TERMINATORS
+                return ends or name in OUTPUT_CALLS or (name in FILLS and all(map(self._is_plain, values)))
             case ast.Expr(value=value):
                 return isinstance(value, ast.Constant)
             case ast.Assign(value=value) | ast.AugAssign(value=value) | ast.Return(value=ast.expr() as value):
@@ -208,7 +219,7 @@ class Branches:
             case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
                 return all(map(self._is_plain, elements))
             case ast.Dict(keys=keys, values=values):
-                return all(self._is_plain(part) for part in (*keys, *values) if part is not None)
+                return all(map(self._is_plain, filter(None, keys))) and all(map(self._is_kept, values))
             case ast.UnaryOp(operand=operand):
                 return self._is_plain(operand)
             case ast.BinOp(left=left, right=right):
@@ -247,6 +258,12 @@ class Branches:
             case ast.UnaryOp(operand=ast.Constant(value=int())) | ast.Constant() | ast.Name() | ast.If():
                 return True
         return False
+
+    def _is_kept(self, node: ast.AST) -> bool:
+        """Whether it is a plain value, or a setting, as one among others in a table."""
+        if isinstance(node, ast.Attribute):
+            return not CUDA_TEXT.search(node.attr) and self._is_read(node)
+        return self._is_plain(node)
 
     def _is_read(self, node: ast.expr) -> bool:
         """Whether it is a plain value, or an attribute of one: of what is worked with, not what is chosen."""

@@ -3,6 +3,7 @@
 import ast
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,9 @@ CUDA_AVAILABLE = "torch.cuda.is_available"
 ACCELERATOR_AVAILABLE = "torch.accelerator.is_available"
 FLAG_NAME = re.compile(r"cuda|gpu|device", re.IGNORECASE)
 """Names of variables that say whether CUDA is used."""
+
+ASKED = (ast.Name, ast.Attribute, ast.Call)
+"""Expressions that may be a flag, or a function of the file that answers."""
 
 TERMINATORS = {"sys.exit", "os._exit", "exit", "quit"}
 
@@ -173,12 +177,30 @@ class FlagKey:
 
 
 def flag_key(module: Module, node: ast.expr) -> FlagKey | None:
-    """The key of a name or attribute that may be a flag."""
+    """The key of a name or attribute that may be a flag, or of a call of a function of the file that may answer."""
+    if isinstance(node, ast.Call):
+        return _answer_key(dotted(node.func)) if not node.args and not node.keywords else None
     if isinstance(node, ast.Name):
         found = module.scopes[node].lookup(node.id)
         return FlagKey(id(found[0]), node.id) if found else None
     text = dotted(node)
     return FlagKey(0, text) if text and not module.qualified(node) else None
+
+
+def _answer_key(function: str) -> FlagKey | None:
+    """The key of what a function or method of the file answers, by its name alone."""
+    owner, _, name = function.rpartition(".")
+    return FlagKey(0, f"{name}()") if name and owner in ("", "self", "cls") else None
+
+
+def answer(function: ast.FunctionDef) -> ast.expr | None:
+    """What a function without arguments of its own always answers: the value of its only `return`."""
+    last = function.body[-1]
+    if not isinstance(last, ast.Return) or function.decorator_list:
+        return None
+    arguments = [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
+    returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
+    return last.value if arguments in ([], ["self"], ["cls"]) and returns == [last] else None
 
 
 ACCELERATOR_COMPARISON = {"cuda", "cuda:0"}
@@ -282,7 +304,7 @@ def _part(
     """The test that a condition is, or else the flag that it asks."""
     if is_test(condition):
         return truth(condition.test)
-    inner = flag_key(module, condition.test) if isinstance(condition.test, ast.Name | ast.Attribute) else None
+    inner = flag_key(module, condition.test) if isinstance(condition.test, ASKED) else None
     return (inner, condition.holds) if inner is not None else None
 
 
@@ -299,6 +321,12 @@ def _assignments(module: Module) -> Iterator[tuple[FlagKey, ast.expr]]:
         for target in node.targets:
             if isinstance(target, ast.Attribute) and (text := dotted(target)):
                 yield FlagKey(0, text), node.value
+    functions: list[ast.FunctionDef] = module.of_type(ast.FunctionDef)
+    named = Counter(function.name for function in functions)
+    for function in functions:
+        value, key = answer(function), _answer_key(function.name)
+        if value is not None and key is not None and named[function.name] == 1:
+            yield key, value
 
 
 def _is_plain(bindings: list[Binding]) -> bool:
@@ -362,7 +390,7 @@ class Guards:
 
     def _flag(self, condition: Condition, known: Flags) -> list[ast.expr]:
         test = truth(condition.test)
-        if not isinstance(test, ast.Name | ast.Attribute):
+        if not isinstance(test, ASKED):
             return []
         key = flag_key(self.module, test)
         return known.get((key, condition.holds), []) if key else []
@@ -422,7 +450,7 @@ class Guards:
         """Whether a condition can only come about where an accelerator is there; every value of a flag is looked at."""
         if self._tests_accelerator(condition) or self._tests_cuda(condition):
             return True
-        if not isinstance(condition.test, ast.Name | ast.Attribute) or depth > 3:
+        if not isinstance(condition.test, ASKED) or depth > 3:
             return False
         key = flag_key(self.module, condition.test)
         values = self._values.get(key, []) if key else []
@@ -460,6 +488,15 @@ class Guards:
         """For each flag, the tests that it goes back to."""
         return list(self._cuda_flags.values())
 
+    def answers(self, test: ast.expr, returned: ast.Return) -> bool:
+        """Whether a test is what a function of the file answers that guards code of this file."""
+        function = self.module.function(returned)
+        if not isinstance(function, ast.FunctionDef) or answer(function) is not returned.value:
+            return False
+        key = _answer_key(function.name)
+        known = any(test in self._cuda_flags.get((key, holds), []) for holds in (True, False)) if key else False
+        return known and any(flag_key(self.module, call) == key for call in self.module.of_type(ast.Call))
+
     def is_followed(self, test: ast.expr, assigned: ast.stmt) -> bool:
         """Whether the assignment of a test's result makes a flag that is known as such."""
         targets = assigned.targets if isinstance(assigned, ast.Assign) else [getattr(assigned, "target", None)]
@@ -495,6 +532,11 @@ class Guards:
         found = {
             *module.calls_of(CUDA_AVAILABLE, COUNT),
             *filter(tests_nccl, module.calls_named("is_nccl_available")),
-            *(node for node in compared if compares_with_cuda(node) is not None),
+            *(node for node in compared if compares_with_cuda(node) is not None and not self._is_method(node)),
         }
         return dict.fromkeys(module.in_order(found))
+
+    def _is_method(self, node: ast.expr) -> bool:
+        """Whether it is called: `x.is_cuda()` asks a class of the project's own."""
+        parent = self.module.parents.get(node)
+        return isinstance(parent, ast.Call) and parent.func is node

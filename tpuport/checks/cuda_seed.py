@@ -51,12 +51,15 @@ def _is_redundant(module: Module, call: ast.Call) -> bool:
     """Whether the same seed was just set for all devices, with no random draw in between.
 
     The search goes back through the statements before the call, and before the `if` that it stands in. A call that is
-    all its block holds stays.
+    all its block holds stays, and so do calls that are all a branch of several holds.
     """
     if len(call.args) != 1 or call.keywords or any(isinstance(node, ast.Call) for node in ast.walk(call.args[0])):
         return False
     statement = module.statement(call)
-    if len(_block(module, statement)) < 2:
+    block = _block(module, statement)
+    around = module.parents[statement]
+    only_seeds = all(_seeds_cuda(module, other) for other in block)
+    if len(block) < 2 or (only_seeds and isinstance(around, ast.If) and around.orelse):
         return False
     while True:
         for earlier in reversed(_until(module, statement)):
@@ -69,6 +72,11 @@ def _is_redundant(module: Module, call: ast.Call) -> bool:
         if not isinstance(parent, ast.If) or not all(_asks(module, node) for node in calls):
             return False
         statement = parent
+
+
+def _seeds_cuda(module: Module, statement: ast.stmt) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and module.callee(call) in CUDA_SEEDS
 
 
 def _asks(module: Module, node: ast.Call) -> bool:

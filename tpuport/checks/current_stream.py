@@ -18,6 +18,10 @@ OWN_STREAMS = {
     "torch.cuda.default_stream",
     "torch.cuda.get_stream_from_external",
 }
+HANDED_ON = "what takes it may need a CUDA stream, which the generic one is not"
+TAKES_STREAM = {"record_stream", "wait_stream", "wait", "record", "set_stream", "print", "append"}
+"""Methods that are given a stream of whatever device."""
+
 RAW = {"cuda_stream", "priority", "priority_range", "_as_parameter_"}
 """Attributes of a CUDA stream that the generic one lacks."""
 
@@ -34,11 +38,22 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         call = module.call_of(use.node)
         if reason:
             yield Draft(rule, use.node, Role.BLOCKS, reason=reason)
+        elif _is_handed_on(module, use.node if call is None else call):
+            yield Draft(rule, use.node, Role.BLOCKS, reason=HANDED_ON)
         elif call is not None and is_unpacked(call):
             yield Draft(rule, use.node, Role.BLOCKS, reason="its arguments are unpacked from a variable")
         else:
             edits = tuple(_device(context, call)) if call is not None else ()
             yield Draft(rule, use.node, Role.MOVES, (Rename(module.span(use.node), NAME, GENERIC), *edits))
+
+
+def _is_handed_on(module: Module, stream: ast.expr) -> bool:
+    """Whether a stream goes to something other than a tensor's or a stream's method, which any stream is right for."""
+    parent = module.parents[stream]
+    call = module.parents[parent] if isinstance(parent, ast.keyword) else parent
+    if not isinstance(call, ast.Call) or call.func is stream:
+        return False
+    return not (isinstance(call.func, ast.Attribute) and call.func.attr in TAKES_STREAM)
 
 
 def _for_cuda(context: Context, node: ast.expr) -> ast.expr | None:

@@ -64,7 +64,8 @@ def _draft(context: Context, rule: Rule, device: CudaDevice) -> Draft | None:
 
 def _reaches_a_device(context: Context, device: CudaDevice) -> bool:
     """Whether some file of the run hands a value of the literal's name to where torch takes a device."""
-    return receiver(context.module, device.node).rpartition(".")[2] in context.project.facts.device_names
+    name = receiver(context.module, device.node).rpartition(".")[2]
+    return bool(name) and name in context.project.facts.device_names
 
 
 def _foreign_library(module: Module, node: ast.expr) -> str:

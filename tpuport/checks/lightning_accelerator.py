@@ -54,6 +54,8 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
         elif isinstance(value, ast.Attribute | ast.Subscript | ast.IfExp):
             message = "Lightning has no name for a TPU of torch_tpu"
             yield Draft(rule, value, Role.NEUTRAL, message=message, reason=ANSWER, severity=Severity.WARNING)
+            if isinstance(value, ast.IfExp) and is_constant(value.body, "gpu", "cuda"):
+                yield Draft(rule, value.body, Role.CUDA_ONLY, severity=Severity.INFO)
 
 
 def gets_strategy(module: Module, call: ast.Call) -> bool:

@@ -37,6 +37,9 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             message = "no backend is named, and on a TPU DistributedDataParallel then finds none"
             reason = "pass `torch.distributed.get_default_backend_for_device(device)`: on CUDA that is NCCL, as now"
             yield Draft(rule, call, Role.NEUTRAL, message=message, reason=reason, severity=Severity.WARNING)
+    for name in module.attributes_by_name.get("NCCL", []):
+        if not module.qualified(name).startswith("torch.") and _compares(module, name):
+            yield Draft(rule, name, Role.BLOCKS, reason="what the test is for has to be judged by hand")
     for use in module.uses_of((NCCL_THERE, BACKEND)):
         if use.name == NCCL_THERE:
             arm = module.parents.get(module.call_of(use.node) or use.node)
@@ -47,6 +50,14 @@ def check(context: Context, rule: Rule) -> Iterator[Draft]:
             yield Draft(rule, use.node, Role.MOVES, (_default(module, use.node, use.node),))
         else:
             yield Draft(rule, use.node, Role.BLOCKS, reason="what it is compared with or passed to is not followed")
+
+
+def _compares(module: Module, node: ast.AST) -> bool:
+    """Whether it is a side of a comparison, or in a list that is one."""
+    parent = module.parents[node]
+    if isinstance(parent, ast.Tuple | ast.List | ast.Set):
+        parent = module.parents[parent]
+    return isinstance(parent, ast.Compare)
 
 
 def _is_for_cuda(context: Context, node: ast.Constant) -> bool:
@@ -107,6 +118,10 @@ def _only_tells(module: Module, test: ast.expr) -> bool:
     """Whether a test decides no more than whether something is printed or warned of."""
     branch = module.statement(test)
     return isinstance(branch, ast.If) and not branch.orelse and all(map(_is_output, branch.body))
+
+
+GROUP_ARGUMENTS = {"world_size", "rank", "init_method", "timeout", "store"}
+"""What `init_process_group` is told beside the backend."""
 
 
 def _is_output(statement: ast.stmt) -> bool:
@@ -177,4 +192,7 @@ def _names_backend(module: Module, parent: ast.AST, value: ast.expr) -> bool:
             return isinstance(call, ast.Call) and module.callee(call).startswith("torch.") and "backend" in name.lower()
         case ast.arguments():
             return "backend" in parameter_of(parent, value).lower()
+        case ast.Dict(keys=keys, values=values) if value in values:
+            names = {key.value for key in keys if isinstance(key, ast.Constant)}
+            return is_constant(keys[values.index(value)], "backend") and bool(names & GROUP_ARGUMENTS)
     return False

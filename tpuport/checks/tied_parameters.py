@@ -9,6 +9,7 @@ from tpuport.draft import Context, Draft, Role
 from tpuport.mapping import NO_CUDA, OTHER_THERE
 from tpuport.model import InsertBefore, Rule, Severity
 
+PARAMETER_LIST = "torch.nn.ParameterList"
 SWAP = "torch.__future__.set_swap_module_params_on_conversion"
 
 
@@ -64,12 +65,35 @@ def _blocks(parent: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def check(context: Context, rule: Rule) -> Iterator[Draft]:
-    """A draft for every `a.weight = b.weight`, unless the file keeps parameters whole when modules move."""
+    """A draft for every `a.weight = b.weight` and every list of other modules' parameters.
+
+    None where the file keeps parameters whole when modules move.
+    """
     module = context.module
     assignments = module.of_type(ast.Assign)
     tied = [node for node in assignments if _is_parameter(node.value) and _is_parameter(node.targets[0])]
     if tied and any(use.name.startswith("torch") for use in module.uses):
         yield from keep_parameters(context, rule, tied, "a move keeps tied parameters tied")
+    lists = [call for call in module.calls_of(PARAMETER_LIST) if call.args and _collects(module, call.args[0])]
+    if lists and not tied:
+        yield from keep_parameters(context, rule, lists, "a move keeps the parameters of others theirs")
+
+
+def _collects(module: Module, held: ast.expr) -> bool:
+    """Whether a list is one of the parameters of modules, which have them too."""
+    if any(map(_asks_for_parameters, ast.walk(held))):
+        return True
+    name = dotted(held)
+    return bool(name) and any(
+        dotted(call.func) in (f"{name}.extend", f"{name}.append", f"{name}.__iadd__")
+        and any(map(_asks_for_parameters, ast.walk(call)))
+        for call in module.of_type(ast.Call)
+    )
+
+
+def _asks_for_parameters(node: ast.AST) -> bool:
+    """Whether it is `module.parameters()`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "parameters"
 
 
 def _is_parameter(node: ast.expr) -> bool:

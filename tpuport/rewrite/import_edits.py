@@ -1,5 +1,6 @@
 """Edits of import statements: names re-pointed, dropped, and `import torch` added."""
 
+import itertools
 import sys
 from collections.abc import Sequence
 
@@ -8,6 +9,7 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from tpuport.model import Span
 from tpuport.rewrite.imports import Rebind
+from tpuport.source.ipython import CELL
 
 COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
 
@@ -116,8 +118,9 @@ def import_module(source: str, name: str) -> str:
     """
     module = cst.parse_module(source)
     body = list(module.body)
-    has_docstring = bool(body) and isinstance(_small(body[0]), cst.Expr)
-    first = int(has_docstring)
+    in_cells = bool(body) and _is_cell(body[0])
+    has_docstring = bool(body) and isinstance(_small(body[0]), cst.Expr) and not in_cells
+    first = _first_imports(body, name) if in_cells else int(has_docstring)
     end = first
     while end < len(body) and isinstance(_small(body[end]), cst.Import | cst.ImportFrom):
         end += 1
@@ -141,6 +144,23 @@ def import_module(source: str, name: str) -> str:
     else:
         statement = statement.with_changes(leading_lines=blank)
     return module.with_changes(body=[*body[:at], statement, *body[at:]]).code
+
+
+def _first_imports(body: Sequence[cst.BaseCompoundStatement | cst.SimpleStatementLine], name: str) -> int:
+    """Where the imports of a notebook begin, if nothing before them uses `name`; else where its first cell begins."""
+    for index, (cell, statement) in enumerate(itertools.pairwise(body), 1):
+        if _is_cell(cell) and isinstance(_small(statement), cst.Import | cst.ImportFrom):
+            return index
+        if f"{name}." in cst.Module([]).code_for_node(statement):
+            break
+    return 1
+
+
+def _is_cell(statement: cst.BaseCompoundStatement | cst.SimpleStatementLine) -> bool:
+    """Whether a statement marks where a cell of a notebook begins."""
+    small = _small(statement)
+    call = small.value if isinstance(small, cst.Expr) else None
+    return isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value == CELL
 
 
 def _comes_after(statement: cst.BaseCompoundStatement | cst.SimpleStatementLine, name: str) -> bool:

@@ -126,6 +126,7 @@ class _Rewriter(cst.CSTTransformer):
         # By id, with the node itself held: an id is taken again once its node is gone.
         self.guards: dict[int, cst.CSTNode] = {}
         self.removed: dict[int, cst.CSTNode] = {}
+        self.emptied: dict[int, cst.CSTNode] = {}
         self.new: dict[int, cst.CSTNode] = {}
         self.touched = 0
         self._marks: list[int] = []
@@ -164,6 +165,9 @@ class _Rewriter(cst.CSTTransformer):
                 updated_node = broken_with(updated_node, *self._room())
             if isinstance(updated_node, cst.With) and self.work.statement(span) in self.work.unwraps:
                 return self._unwrapped(self.work.statement(span), updated_node)
+            if isinstance(updated_node, cst.If) and self._is_empty(updated_node):
+                self.removed[id(updated_node)] = updated_node
+                return updated_node
             return self._inserted(self._whole_span(original_node, span), updated_node)
         if isinstance(original_node, cst.IndentedBlock | cst.Module):
             return self._block(original_node, updated_node)
@@ -378,6 +382,13 @@ class _Rewriter(cst.CSTTransformer):
             lines.append(cst.EmptyLine(comment=body.header.comment))
         return cst.FlattenSentinel([_with_leading(body.body[0], lines), *body.body[1:]])
 
+    def _is_empty(self, node: cst.If) -> bool:
+        """Whether all that an `if` held is removed, and what it asks may go with it."""
+        only_if = node.orelse is None and not isinstance(self.stack[-1], cst.If)
+        calls = [inner for inner in _walk(node.test) if isinstance(inner, cst.Call)]
+        asks = all(isinstance(call.func, cst.Attribute) and call.func.attr.value == "is_available" for call in calls)
+        return only_if and asks and id(node.body) in self.emptied
+
     def _hoisted(self, insertion: Insertion, *, blank: bool) -> Statement:
         if insertion.definition:
             [statement] = self.style.statements(insertion.definition.replace("NAME", insertion.name))
@@ -401,9 +412,9 @@ class _Rewriter(cst.CSTTransformer):
         pending: list[cst.EmptyLine] = []
         for statement in updated.body:
             if id(statement) in self.removed:
-                assert isinstance(statement, cst.SimpleStatementLine)
+                assert isinstance(statement, cst.SimpleStatementLine | cst.If)
                 pending += [line for line in statement.leading_lines if line.comment or not body]
-                if statement.trailing_whitespace.comment:
+                if isinstance(statement, cst.SimpleStatementLine) and statement.trailing_whitespace.comment:
                     pending.append(cst.EmptyLine(comment=statement.trailing_whitespace.comment))
                 continue
             if pending:
@@ -419,7 +430,10 @@ class _Rewriter(cst.CSTTransformer):
             changes = {"body": body}
         if pending:
             changes["footer"] = [*pending, *updated.footer]
-        return updated.with_changes(**changes)
+        result = updated.with_changes(**changes)
+        if not body and not any(isinstance(part, cst.Comment) for part in _walk(result)):
+            self.emptied[id(result)] = result
+        return result
 
     def _joined(self, first: cst.BaseStatement, second: cst.BaseStatement) -> cst.If | None:
         """One guard for two that follow one another under the same test; None for other statements."""

@@ -12,9 +12,11 @@ from tpuport.model import Finding, GuardStatement, Rename, Rule, Safety, Severit
 from tpuport.settle import comparison, together
 from tpuport.settle.chains import Chain, Chains
 from tpuport.settle.hold import Holds
-from tpuport.settle.reasons import MAPS_AWAY, ONE_DEVICE, TELLS_OF_CUDA, Reasons
+from tpuport.settle.reasons import HOLDS, MAPS_AWAY, ONE_DEVICE, TELLS_OF_CUDA, Reasons
 
 PRINTS = {"print", "info", "debug", "warning", "warn"}
+NONE_WITHOUT_CUDA = {"torch.version.cuda"}
+NONE = "it is None without CUDA, and so told"
 RAISES_WITHOUT_CUDA = {
     "torch.cuda.get_device_properties",
     "torch.cuda.get_device_capability",
@@ -118,7 +120,10 @@ class Settlement:
         yield from (d for d in self.drafts if best[d.node] is d or (d.edits and d.edits != best[d.node].edits))
 
     def _guard_output(self, draft: Draft) -> None:
-        """A line that only prints can be left to CUDA alone."""
+        """A line that only prints can be left to CUDA alone, or says what is not there."""
+        if self.module.qualified(draft.node) in NONE_WITHOUT_CUDA and self._is_told(draft.node):
+            draft.role, draft.severity, draft.reason = Role.NEUTRAL, Severity.INFO, NONE
+            return
         statement = self.module.statement(draft.node)
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call) or draft.edits:
             return
@@ -126,6 +131,16 @@ class Settlement:
         if name in PRINTS and self.module.qualified(draft.node) in RAISES_WITHOUT_CUDA:
             draft.role = Role.CUDA_ONLY
             draft.own_guard = (GuardStatement(self.module.span(statement), CUDA_THERE),)
+
+    def _is_told(self, node: ast.AST) -> bool:
+        """Whether a value goes into a text of its own accord, or to what prints or logs it."""
+        match self.module.parents[node]:
+            case ast.FormattedValue(format_spec=None):
+                return True
+            case ast.Call(func=func, args=args) if node in args:
+                name = dotted(func).rpartition(".")[2]
+                return name in PRINTS or name in ("str", "format") or name.startswith("print")
+        return False
 
     def _move(self, chain: Chain) -> None:
         for draft in chain.drafts:
@@ -147,7 +162,7 @@ class Settlement:
 
     def _keep(self, chain: Chain, reason: str) -> None:
         """Leave the tests and all that they guard; what would put a TPU host on its CPU is an error."""
-        right = reason in (ONE_DEVICE, MAPS_AWAY, TELLS_OF_CUDA)
+        right = reason in (HOLDS, ONE_DEVICE, MAPS_AWAY, TELLS_OF_CUDA)
         counted = ((truth(test), test) for test in chain.tests if self.guards.counts_devices(test))
         counts: dict[ast.AST, ast.expr] = {call.func: test for call, test in counted if isinstance(call, ast.Call)}
         guarded = [draft for draft in chain.drafts if draft.node not in counts]

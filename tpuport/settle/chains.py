@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tpuport.analysis.branches import Branches
+from tpuport.analysis.guards import is_skip
 from tpuport.analysis.module import Module, dotted
 from tpuport.checks.device_comparison import type_of_device
 from tpuport.draft import Context, Draft, Role
@@ -78,7 +79,8 @@ class Chains:
                 chain.drafts.append(draft)
         for node in [*self.branches.suspects(), *self._calls_of_cuda_functions()]:
             for test in self._innermost(self._dominating(node, chains)):
-                chains[test].suspects.append(node)
+                if not (isinstance(node, ast.Import | ast.ImportFrom) and self._skips(test)):
+                    chains[test].suspects.append(node)
         return list({chain.number: chain for chain in chains.values()}.values())
 
     def _dominating(self, node: ast.AST, chains: dict[ast.expr, Chain]) -> list[ast.expr]:
@@ -104,14 +106,22 @@ class Chains:
         What is asserted of a device is expected where the tests around it let it run, and moves with these.
         """
         guards = self.context.guards
-        if not guards.tests_availability(test):
+        counts = isinstance(test, ast.Call) and guards.counts_devices(test)
+        if not guards.tests_availability(test) and not counts:
             return guards.cuda_tests(test) if is_expected(self.module, test) else []
         top: ast.AST = test
-        while isinstance(parent := self.module.parents[top], ast.BoolOp | ast.UnaryOp):
+        while isinstance(parent := self.module.parents[top], ast.BoolOp | ast.UnaryOp | ast.Compare):
             top = parent
+        if isinstance(parent, ast.Assert) and not counts:
+            top = parent  # its message is told where the test fails
         beside = [node for node in ast.walk(top) if isinstance(node, ast.expr) and node in guards.tests()]
+        if counts:
+            return beside
         around = [other for other in guards.cuda_tests(test) if not guards.tests_availability(other)]
         return [*beside, *around]
+
+    def _skips(self, test: ast.expr) -> bool:
+        return any(is_skip(parent) for _, parent in self.module.ancestors(test))
 
     def _is_settled(self, test: ast.expr) -> bool:
         parent = self.module.parents.get(test)

@@ -4,6 +4,7 @@ import ast
 from functools import cached_property
 
 from tpuport.analysis.branches import OUTPUT_CALLS, Branches
+from tpuport.analysis.calls import is_constant
 from tpuport.analysis.devices import DEVICE_NAME, Place, place
 from tpuport.analysis.guards import CUDA_AVAILABLE, SKIPS, Condition, conditions, ends_block, is_skip, tests_nccl
 from tpuport.analysis.module import dotted
@@ -25,6 +26,14 @@ HANDED_ON = "its value is handed on, and where it goes is not known"
 NCCL = "NCCL exists for CUDA only"
 MAPS_AWAY = "without it a checkpoint is left where it was saved, on CUDA"
 TELLS_OF_CUDA = "it only tells people of CUDA, which stays true"
+FOR_GPUS = ("dp", "ddp2")
+"""Names of strategies that drive several GPUs from one process."""
+
+GPUS = "it chooses how several GPUs are driven from one process"
+COUNT_RULE = "device-count"
+"""A number of devices beside a comparison says nothing of what the comparison is for."""
+
+HOLDS = "it holds on a TPU host too"
 ONE_DEVICE = "without CUDA it drives no devices from this process, which is right on a TPU"
 TEXT_PARTS = (ast.Call, ast.JoinedStr, ast.FormattedValue, ast.BinOp, ast.Tuple)
 """What a value goes through on its way into a text that is told."""
@@ -121,7 +130,8 @@ class Reasons:
             return "the same device is asked about again, for another type"
         if stays := next(filter(None, map(self._producer_that_stays, comparisons)), ""):
             return stays
-        return "" if chain.with_role(Role.MOVES) else self._why_it_stays_alone(chain, comparisons)
+        moves = [d for d in chain.with_role(Role.MOVES) if not (comparisons and d.rule.name == COUNT_RULE)]
+        return "" if moves else self._why_it_stays_alone(chain, comparisons)
 
     def _needs_cuda_under_a_flag(self, chain: Chain) -> str:
         """Why a test that is kept in a variable stays: code that needs CUDA runs under a variable not followed here."""
@@ -144,7 +154,10 @@ class Reasons:
             return "what it guards is for CUDA only"
         if all(map(self.context.guards.knows_accelerators, chain.tests)):
             return TELLS_APART
-        if comparisons and not all(map(self._holds_elsewhere, comparisons)):
+        if chain.tests == comparisons and all(map(self._asserts_absence, comparisons)):
+            return HOLDS
+        asserted = len(comparisons) < len(chain.tests) and all(is_expected(self.module, t) for t in comparisons)
+        if comparisons and not asserted and not all(map(self._holds_elsewhere, comparisons)):
             return "whether other accelerators take this branch is for a person to say"
         if comparisons or all(self._is_portable(test) for test in chain.tests):
             return ""
@@ -153,7 +166,21 @@ class Reasons:
     def _holds_elsewhere(self, test: ast.expr) -> bool:
         """Whether a comparison that guards nothing which moves has to hold on every accelerator."""
         portable = self._guards_speedup(test) or self._enables_autocast(test) or self._expects_what_moves(test)
-        return portable or self.branches.reads_device(test)
+        return portable or self._is_speedup(test) or self.branches.reads_device(test)
+
+    def _is_speedup(self, test: ast.expr) -> bool:
+        """Whether the test's value is itself an argument that pays on any accelerator."""
+        parent = self.module.parents[test]
+        return isinstance(parent, ast.keyword) and parent.arg in PORTABLE_SPEEDUPS
+
+    def _asserts_absence(self, test: ast.expr) -> bool:
+        """Whether it is asserted that a tensor or device is not on CUDA: so it is on a TPU host."""
+        parent = self.module.parents[test]
+        denied = isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+        match parent:
+            case ast.Compare(ops=[ast.Is() | ast.Eq()], comparators=[ast.Constant(value=False)]):
+                denied = True
+        return denied and isinstance(self.module.parents[parent], ast.Assert)
 
     def _expects_what_moves(self, test: ast.expr) -> bool:
         """Whether it is asserted in a function in which something moves to the device at hand."""
@@ -266,11 +293,15 @@ class Reasons:
                 return ""
             case ast.IfExp(body=ast.Constant(value=bool()), orelse=ast.Constant(value=bool())):
                 return self._where_the_value_goes(parent, test)
+            case ast.IfExp(test=asked, body=body, orelse=orelse) if node is asked:
+                return GPUS if any(is_constant(arm, *FOR_GPUS) for arm in (body, orelse)) else ""
             case ast.IfExp():
-                return "" if node is parent.test else self._where_the_value_goes(parent, test)
+                return self._where_the_value_goes(parent, test)
             case ast.Assign() | ast.AnnAssign():
                 followed = self.context.guards.is_followed(test, parent)
                 return "" if followed else "the variable that keeps its value means more than that CUDA is there"
+            case ast.Return():
+                return "" if self.context.guards.answers(test, parent) else HANDED_ON
             case ast.keyword(arg=str(name)):
                 return self._where_the_argument_goes(parent, name)
             case ast.Call(func=func) if node in parent.args:

@@ -114,7 +114,8 @@ def backend_names(raw: bytes) -> tuple[str, ...]:
 
 
 def _last_parts(names: Iterable[bytes]) -> tuple[str, ...]:
-    return tuple(sorted({name.rpartition(b".")[2].decode() for name in names}))
+    """The last parts of dotted names; a text such as "e.g." has none."""
+    return tuple(sorted({name.rpartition(b".")[2].decode() for name in names} - {""}))
 
 
 def selects_device(raw: bytes) -> bool:
