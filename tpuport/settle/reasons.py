@@ -29,6 +29,7 @@ TELLS_OF_CUDA = "it only tells people of CUDA, which stays true"
 FOR_GPUS = ("dp", "ddp2")
 """Names of strategies that drive several GPUs from one process."""
 
+MEETS = "torch.distributed.init_process_group"
 GPUS = "it chooses how several GPUs are driven from one process"
 COUNT_RULE = "device-count"
 """A number of devices beside a comparison says nothing of what the comparison is for."""
@@ -150,8 +151,10 @@ class Reasons:
 
     def _why_it_stays_alone(self, chain: Chain, comparisons: list[ast.expr]) -> str:
         """Why tests stay that guard nothing which moves."""
-        if chain.with_role(Role.CUDA_ONLY):
-            return "what it guards is for CUDA only"
+        only = chain.with_role(Role.CUDA_ONLY)
+        if only:
+            guarded = all(draft.own_guard for draft in only) and all(map(self._demands, chain.tests))
+            return "" if guarded else "what it guards is for CUDA only"
         if all(map(self.context.guards.knows_accelerators, chain.tests)):
             return TELLS_APART
         if chain.tests == comparisons and all(map(self._asserts_absence, comparisons)):
@@ -247,6 +250,13 @@ class Reasons:
                 return True
             node = node.orelse[0] if len(node.orelse) == 1 else None
         return False
+
+    def _demands(self, test: ast.expr) -> bool:
+        """Whether availability is asserted above what can be guarded by itself, where processes meet or all moves."""
+        asserted = is_expected(self.module, test) and self.context.guards.tests_availability(test)
+        function = self.module.function(test)
+        meets = any(self.module.function(call) is function for call in self.module.calls_of(MEETS))
+        return asserted and ((meets and function is not None) or self._demands_cuda(test))
 
     def _demands_cuda(self, test: ast.expr) -> bool:
         """Whether the test only stops a program without CUDA, in a file where all that is CUDA's can move."""
