@@ -186,6 +186,13 @@ E0000 00:00:1796029384.59   184 materialize.cc:5] [Worker] ExecutionTask failed:
 FAILED_FIRST = "e0102: RuntimeProgramInputMismatch: Executable(step) expected parameter 89 of size 568 but got 512"
 
 
+def test_a_view_that_a_compiled_model_refuses_is_told_with_its_remedy(tmp_path: Path) -> None:
+    text = "RuntimeError: failed to run executable -- e0102: RuntimeProgramInputMismatch: expected parameter 0"
+    found = row(one(tmp_path, *STEPS, Ended("raised", 1, text, LINE))).failure
+    assert found is not None
+    assert "clone()" in found.hint
+
+
 def test_an_error_that_only_follows_another_names_the_first(tmp_path: Path) -> None:
     raised = Ended("raised", 1, "RuntimeError: a required argument is in a failed state", LINE)
     one(tmp_path, *STEPS, raised)

@@ -43,6 +43,29 @@ def analysed(folder: Path, *records: object) -> Recompiles:
     return analyse_recompiles(load(make_session(folder / "s", {Mode.COMPILED: [STARTED, ROOT, FORWARD, *records]})))
 
 
+def test_a_first_dimension_of_many_sizes_is_a_length(tmp_path: Path) -> None:
+    sizes = (61, 77, 78, 69, 76, 96)
+    records: list[object] = [compiled(1, 0)]
+    for version, (old, new) in enumerate(pairwise(sizes), 1):
+        guards = (f"1/{version - 1}: {size('x', old, new)}",)
+        records += [FrameStarted(1, version, FORWARD.stack), Recompile(1, version, guards), compiled(1, version)]
+    (row,) = analysed(tmp_path, *records).rows
+    assert row.edit.startswith("Pad to one of a few fixed lengths")
+
+
+def test_a_cache_that_grows_is_told_from_inputs_of_other_lengths() -> None:
+    grows = "tensor '{}' size mismatch at index 2. expected 12, actual 13"
+    assert "static" in cause_of(grows.format("past_key_values.layers[0].keys")).advice.edit
+    assert "buckets" in cause_of(grows.format("x")).advice.edit
+
+
+@pytest.mark.parametrize(("line", "edit"), [(9, "Give the DataLoader drop_last"), (40, "Nothing to do")])
+def test_another_batch_size_at_another_call_is_no_last_batch(tmp_path: Path, line: int, edit: str) -> None:
+    again = FrameStarted(1, 1, (Frame("/project/train.py", line, "<module>"), FORWARD.stack[-1]))
+    found = analysed(tmp_path, compiled(1, 0), again, Recompile(1, 1, (f"1/0: {size('x', 256, 100)}",)), compiled(1, 1))
+    assert [row.edit.startswith(edit) for row in found.rows] == [True]
+
+
 @pytest.mark.parametrize(
     ("guard", "cause", "change"),
     [

@@ -7,6 +7,7 @@ are not here keep Dynamo's own account, which the report shows in any case.
 from dataclasses import dataclass
 
 from tpuport.checks.missing_kernel import INSTEAD
+from tpuport.profile.places import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,25 +98,26 @@ def mixed_types(operation: str) -> str:
 
 
 _IN_LIBRARY = {
+    "torch/distributions/": "Make the distribution with validate_args=False: what it checks are values.",
     "_detect_is_causal_mask": "Say whether the mask is causal: `encoder(src, mask=mask, is_causal=True)`, or False. "
     "Without it nn.TransformerEncoder and nn.TransformerDecoder compare the mask with a causal one, value by value.",
 }
-"""What to write where a function of an installed package reads values, by its name."""
+"""What to write where a function of an installed package reads values, by its name or the beginning of its file."""
 
 
-def for_break(identifier: str, library_function: str = "") -> Advice:
+def for_break(identifier: str, library: Place | None = None) -> Advice:
     """Return the advice for a kind of graph break; an empty one for a kind without.
 
-    Where it happens in `library_function`, of an installed package, it is the call that can be changed.
+    Where it happens in `library`, a line of an installed package, it is the call that can be changed.
     """
     advice = _BREAKS.get(identifier, NO_ADVICE)
-    return inside_library(advice, library_function) if library_function and advice.rule else advice
+    return inside_library(advice, library) if library and advice.rule else advice
 
 
-def inside_library(advice: Advice, function: str) -> Advice:
-    """Return what to do where not the user's line but `function`, of an installed package, reads a value."""
-    edit = _IN_LIBRARY.get(
-        function,
+def inside_library(advice: Advice, library: Place) -> Advice:
+    """Return what to do where not the user's line but `library`, one of an installed package, reads a value."""
+    edit = next(
+        (edit for name, edit in _IN_LIBRARY.items() if name == library.function or library.file.startswith(name)),
         "It is not your line that does this: see whether another argument leads around it, or call it less often.",
     )
     return Advice(advice.plain, edit)
@@ -126,9 +128,18 @@ BATCH_SIZE = Advice(
     "Give the DataLoader drop_last=True, or pad the batch to its full size.",
     "partial-batch",
 )
+OTHER_BATCH = Advice(
+    "another part of the script, such as evaluation, calls the model with another batch size",
+    "Nothing to do, as long as it does not go on changing; one batch size for all saves the compilation.",
+)
 LENGTH = Advice(
     "an input of another length",
     "Pad to one of a few fixed lengths (buckets): one compilation each.",
+    "dynamic-shape",
+)
+GROWING_CACHE = Advice(
+    "a cache of keys and values that grows by each token",
+    'Generate with a cache of fixed size: `model.generate(..., cache_implementation="static")`.',
     "dynamic-shape",
 )
 NUMBER = Advice(
@@ -161,7 +172,7 @@ INPUT = Advice(
     "what they do once in advance where it is the same in every epoch.",
 )
 BEFORE_MODEL = Advice(
-    "it passes between a step's beginning and the first call of a model, while the device is idle",
+    "it passes between a step's beginning and the first call of a model",
     "See what stands before this line: make batches that come from an iterator or a function in the workers of a "
     "DataLoader, or in a thread that stays one ahead, and log every so many steps.",
 )

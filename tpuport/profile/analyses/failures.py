@@ -70,7 +70,11 @@ _CONTIGUOUS_HINT = (
     "(group_norm is one): give it `x.contiguous()`."
 )
 _VIEW_ERROR = "RuntimeProgramInputMismatch"
-_VIEW_HINT = "A compiled model of torch_tpu 0.2.0 cannot take a view, such as `x[:, :-1]`: give it `x[:, :-1].clone()`."
+_VIEW_HINT = (
+    "A compiled model of torch_tpu 0.2.0 cannot take a view, such as `x[:, :-1]`: give it `x[:, :-1].clone()`. Nor can "
+    "its backward pass take a gradient that is one, as torch.stack of its results makes: "
+    "`y.register_hook(lambda g: g.clone())`."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +124,10 @@ def _raised(plan: Plan, run: Run, ended: Ended, place: Place | None) -> Failure:
     if inner is not None and package_path(inner.file):
         what += f", in {inner.function} ({inner})"
     hint = _advice(plan, run, ended)
-    if FOLLOWS_FAILURE in ended.error and run.failed_execution:
-        what += f"; what failed first: {first_line(run.failed_execution)}"
-        hint = _VIEW_HINT if _VIEW_ERROR in run.failed_execution else hint
-    return Failure(what, place, hint)
+    first = run.failed_execution if FOLLOWS_FAILURE in ended.error else ""
+    if first:
+        what += f"; what failed first: {first_line(first)}"
+    return Failure(what, place, _VIEW_HINT if _VIEW_ERROR in first + ended.error else hint)
 
 
 def _advice(plan: Plan, run: Run, ended: Ended) -> str:

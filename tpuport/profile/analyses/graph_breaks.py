@@ -90,7 +90,7 @@ def _row(
     session: Session, place: Place | None, parsed: "_Parsed", counts: dict[Mode, int], graphs: int
 ) -> GraphBreakRow:
     library = parsed.library
-    advice = for_break(parsed.id, library.function if library else "")
+    advice = for_break(parsed.id, library)
     where = f" (at {library}, in {library.function})" if library else ""
     return GraphBreakRow(
         place=place,

@@ -11,6 +11,7 @@ from tpuport.profile.analyses.advice import (
     BATCH_SIZE,
     DIMENSIONS,
     GRADIENTS,
+    GROWING_CACHE,
     INPUT_GRADIENT,
     LAYOUT,
     LENGTH,
@@ -33,6 +34,9 @@ _PROPERTY = re.compile(
 _NONE = re.compile(r"^(?P<name>\S+) is (?P<negated>not )?None$")
 _NUMBER = re.compile(r"^-?\d+(\.\d*)?([eE][-+]?\d+)?$")
 
+_CACHE = re.compile(r"\b(?:cache|past_key_values)\b")
+"""What the models of transformers call the keys and values of the tokens before."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -52,7 +56,7 @@ def cause_of(guard: str) -> Cause:
     """Return what `guard` stands for; one that is of no known kind is its own account."""
     first = condition(guard) or "unknown cause"
     if match := SIZE.match(first):
-        advice = BATCH_SIZE if match["dim"] == "0" else LENGTH
+        advice = BATCH_SIZE if match["dim"] == "0" else GROWING_CACHE if _CACHE.search(match["name"]) else LENGTH
         text = f"size of `{match['name']}` in dimension {match['dim']} changed"
         return Cause(text, f"{match['old']} → {match['new']}", advice)
     if match := _PROPERTY.match(first):

@@ -88,7 +88,7 @@ def _row(session: Session, key: _Key, by_mode: dict[Mode, tuple[float, float | N
     advice = _advice(what)
     times = [seconds for _, seconds in by_mode.values() if seconds is not None]
     if library is not None:
-        advice = inside_library(advice, library.function)
+        advice = inside_library(advice, library)
         what = f"{what} in {library.function} ({library})"
     return HostSyncRow(
         place=place,

@@ -16,7 +16,7 @@ MUCH = 0.05
 _MUCH_BEFORE = 0.1
 """The same of all that passes before the first call of a model: some of it has to be there."""
 LOADER = "the next batch of a DataLoader"
-BEFORE = "all else before the first call of a model"
+BEFORE = "what comes before the first call of a model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class InputRow:
 
     mode: Mode
     what: str
-    """`the next batch of a DataLoader`, or `all else before the first call of a model`, at the line of this call."""
+    """`the next batch of a DataLoader`, or `what comes before the first call of a model`, at the line of this call."""
     place: Place | None
     source: str
     """The line's text."""

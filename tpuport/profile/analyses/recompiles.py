@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from tpuport.profile.analyses.advice import Advice
+from tpuport.profile.analyses.advice import BATCH_SIZE, LENGTH, OTHER_BATCH, Advice
 from tpuport.profile.analyses.buckets import Buckets, propose
 from tpuport.profile.analyses.guards import EQUAL, SIZE, cause_of, condition
 from tpuport.profile.figures import Figure, time_basis
@@ -14,6 +14,8 @@ from tpuport.profile.plan import Mode
 from tpuport.profile.records import Frame, FrameCompiled, FrameStarted, Recompile, Root
 from tpuport.profile.session import Run, Session
 
+_BATCH_SIZES = 4
+"""More sizes than the whole and the last batch of training and of evaluation have are no sizes of batches."""
 _VERSION_PREFIX = re.compile(r"^\d+/(\d+): ")
 _POSITIONAL = re.compile(r"\bargs\[(\d+)\]")
 _KEYWORD = re.compile(r"\bkwargs\['(\w+)'\]")
@@ -74,6 +76,8 @@ class _Group:
     counts: dict[Mode, int] = field(default_factory=dict)
     seconds: dict[Mode, float] = field(default_factory=dict)
     sizes: set[int] = field(default_factory=set)
+    elsewhere: bool = True
+    """Whether every call that compiled again came by other lines than the first one."""
 
 
 def analyse_recompiles(session: Session) -> Recompiles:
@@ -96,6 +100,10 @@ def analyse_recompiles(session: Session) -> Recompiles:
 
 def _row(session: Session, group: "_Group") -> RecompileRow:
     place, advice = group.place, group.advice
+    if advice is BATCH_SIZE and len(group.sizes) > _BATCH_SIZES:
+        advice = LENGTH
+    elif advice is BATCH_SIZE and group.elsewhere:
+        advice = OTHER_BATCH
     return RecompileRow(
         place=place,
         cause=group.cause,
@@ -118,6 +126,7 @@ def _add(groups: dict[_Key, _Group], mode: Mode, frames: "_Frames", record: Reco
     place = frames.place_of_guard(guard) or frames.place(record.frame_id, record.compile_id)
     key = (place.file if place else "", place.line if place else 0, cause.text)
     group = groups.setdefault(key, _Group(place, cause.text, cause.advice))
+    group.elsewhere = group.elsewhere and frames.called_elsewhere(record)
     group.counts[mode] = group.counts.get(mode, 0) + 1
     group.seconds[mode] = group.seconds.get(mode, 0.0) + frames.seconds(record)
     if match := SIZE.match(guard):
@@ -209,6 +218,12 @@ class _Frames:
     def place(self, frame_id: int, compile_id: int) -> Place | None:
         """Return the function's first line; for tpuport's wrapper, the user's line that called the model this time."""
         return self._places.innermost(self._versions.get((frame_id, compile_id), self._stacks.get(frame_id, ())))
+
+    def called_elsewhere(self, record: Recompile) -> bool:
+        """Whether the user's lines that led to this version are not those that led to the first one."""
+        stacks = self._stacks.get(record.frame_id), self._versions.get((record.frame_id, record.compile_id))
+        first, this = ([frame for frame in (stack or ())[:-1] if self._places.is_user(frame)] for stack in stacks)
+        return bool(this) and first != this
 
     def place_of_guard(self, guard: str) -> Place | None:
         """Return the user's line that a guard names as its origin."""

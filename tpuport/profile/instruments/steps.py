@@ -156,7 +156,9 @@ class Steps:
         elif self._phase is Phase.WATCHED and self._operations is not None:
             self._operations.start()
         self._compiled_before = self._compilations()
-        self._inputs.step_begins()
+        if source is StepSource.OPTIMIZER:
+            # Between calls of a model that is not trained there is the script's work with what it gave.
+            self._inputs.step_begins()
         self._start = perf_counter()
 
     def _advance(self, compiled: int) -> None:
