@@ -158,7 +158,7 @@ class _Python:
 
     def look(self, path: Path, raw: bytes, selection: bool = True) -> Look | None:
         """What the bytes tell at a glance."""
-        if reserved.IN_BYTES.search(raw):
+        if reserved.is_in(raw):
             decoded = text.decode(raw, path)
             raw = decoded.encode(reserved.readable(decoded.text, reserved.NOW))
         uses_torch = said.uses_torch(raw)
