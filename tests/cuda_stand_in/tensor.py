@@ -138,6 +138,42 @@ def device_of_result(func: Any, args: Any, kwargs: dict[str, Any]) -> torch.devi
     return next((x.device for x in tensors if isinstance(x, CudaTensor)), CPU)
 
 
+class CudaStorage(torch.UntypedStorage):
+    """The storage of a tensor that `torch.load` puts on CUDA; its bytes are on the CPU."""
+
+    _device: torch.device
+
+    @property
+    def device(self) -> torch.device:
+        return self._device
+
+
+def moved(storage: torch.UntypedStorage, device: Any = None, **_: Any) -> CudaStorage:
+    """What `storage.cuda(device)` returns."""
+    there = CudaStorage(storage.nbytes()).copy_(storage)
+    index = device if isinstance(device, int) else torch.device(device or "cuda").index
+    there._device = torch.device("cuda", torch.cuda.current_device() if index is None else index)
+    return there
+
+
+def restored(storage: torch.UntypedStorage, location: str) -> CudaStorage | None:
+    """The storage that `torch.load` is to put at `location`, if that is on CUDA."""
+    return moved(storage, location) if location.startswith("cuda") else None
+
+
+real_rebuild: Any = torch._utils._rebuild_tensor
+
+
+def rebuild(storage: Any, *layout: Any) -> torch.Tensor:
+    """The tensor that `torch.load` makes over a storage."""
+    there = storage._untyped_storage
+    if not isinstance(there, CudaStorage):
+        return real_rebuild(storage, *layout)
+    on_cpu = torch.UntypedStorage(there.nbytes()).copy_(there)
+    inner = real_rebuild(torch.storage.TypedStorage(wrap_storage=on_cpu, dtype=storage.dtype, _internal=True), *layout)
+    return CudaTensor(inner, there.device)
+
+
 class LegacyType(type):
     """The type of torch.cuda.FloatTensor and its like: it has no instances of its own."""
 
@@ -177,6 +213,9 @@ def install() -> None:
     for name, dtype in {**names, "Bool": torch.bool}.items():
         kind = LegacyType(f"torch.cuda.{name}Tensor", (), {"dtype": dtype})  # torch asks for the whole name
         setattr(torch.cuda, f"{name}Tensor", kind)
+    torch.serialization.register_package(0, lambda _: None, restored)
+    torch.UntypedStorage.cuda = moved
+    torch._utils._rebuild_tensor = rebuild
     torch._C._set_default_tensor_type = set_default_tensor_type
     torch.__future__.set_swap_module_params_on_conversion(
         True

@@ -42,6 +42,15 @@ for device in ("cpu", "cuda"):
     optimizer.step()
     print(next(model.parameters()).device, model.weight.tolist(), model.weight.grad.device)
 """,
+    "a checkpoint of the CPU": """
+import io
+
+file = io.BytesIO()
+torch.save(torch.ones(2), file)
+for place in (None, "cuda", lambda storage, _: storage.cuda(1)):
+    file.seek(0)
+    print(torch.load(file, map_location=place).device)
+""",
     "effects": """
 torch.cuda.synchronize()
 torch.accelerator.synchronize()
@@ -72,6 +81,7 @@ def endings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         ("a scalar of the CPU", "cuda:0"),
         ("autocast", "torch.float16 torch.float32"),
         ("a scaler", "True 65536.0"),
+        ("a checkpoint of the CPU", "cpu\ncuda:0\ncuda:1"),
     ],
 )
 def test_it_answers_as_cuda(snippet: str, printed: str, endings: dict[str, dict[str, Any]]) -> None:
