@@ -59,7 +59,7 @@ def test_a_second_run_looks_at_nothing_and_says_the_same(many: Path, lint: Lint,
 def test_what_other_files_hold_back_is_known_too(many: Path, lint: Lint, settled: list[str]) -> None:
     source = "import torch_xla.core.xla_model as xm\n\n\ndef {name}(x):\n    return xm.{call}\n"
     (many / "model.py").write_text(source.format(name="place", call="xla_device()"))
-    (many / "sums.py").write_text(source.format(name="total", call="all_gather(x)"))
+    (many / "sums.py").write_text(source.format(name="total", call="all_to_all(x, 0, 1, 2)"))
     (many / "main.py").write_text("import model\nimport sums\n")
     first = run(lint)
     assert settled.count("model.py") == 2

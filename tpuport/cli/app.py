@@ -136,8 +136,9 @@ def _run() -> None:
     try:
         app(standalone_mode=True)
     except SystemExit:
-        # What can't be written any more is to be said here, not by the interpreter as it ends.
-        sys.stdout.flush()
+        # What can't be written any more is to be said here, not by the interpreter as it ends; a server closes it.
+        if not sys.stdout.closed:
+            sys.stdout.flush()
         raise
 
 
