@@ -139,6 +139,18 @@ def _conditions_of(module: Module, child: ast.AST, parent: ast.AST) -> Iterator[
                 yield from _before(module, block[: block.index(child)])
 
 
+def _conditions_of_use(child: ast.AST, parent: ast.AST) -> Iterator[Condition]:
+    """The conditions under which a test gets the values that `child` lists for it."""
+    match parent:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if child in parent.decorator_list:
+            for decorator in parent.decorator_list:
+                yield from _unless_skipped(decorator)
+        case ast.Call(func=function, args=values, keywords=keywords) if child in values and _last(function) == "param":
+            for marks in (keyword.value for keyword in keywords if keyword.arg == "marks"):
+                for mark in marks.elts if isinstance(marks, ast.List | ast.Tuple) else [marks]:
+                    yield from _unless_skipped(mark)
+
+
 SKIPS = {"skipIf": False, "skipif": False, "xfail": False, "skipUnless": True}
 """Decorators of tests, with what their first argument must be for the test to run."""
 
@@ -146,6 +158,8 @@ SKIPS = {"skipIf": False, "skipif": False, "xfail": False, "skipUnless": True}
 def _unless_skipped(decorator: ast.expr) -> Iterator[Condition]:
     if is_skip(decorator):
         yield from atoms(decorator.args[0], SKIPS[_last(decorator.func)])
+    elif isinstance(decorator, ast.Name | ast.Attribute) and ".mark." not in dotted(decorator):
+        yield Condition(decorator, True)  # a variable that holds such a decorator is a flag
 
 
 def is_skip(node: ast.AST) -> TypeGuard[ast.Call]:
@@ -308,15 +322,23 @@ def _part(
     return (inner, condition.holds) if inner is not None else None
 
 
+def _said_by(value: ast.expr) -> ast.expr:
+    """What a flag with that value says: one that holds a decorator for tests says whether those run."""
+    if not is_skip(value):
+        return value
+    return value.args[0] if SKIPS[_last(value.func)] else ast.UnaryOp(ast.Not(), value.args[0])
+
+
 def _assignments(module: Module) -> Iterator[tuple[FlagKey, ast.expr]]:
     for scope in module.own_scopes.values():
         for name, bindings in scope.bindings.items():
             for binding in bindings:
                 if binding.kind is Kind.ASSIGN and binding.value is not None and _is_plain(bindings):
-                    yield FlagKey(id(scope), name), binding.value
+                    said = _said_by(binding.value)
+                    yield FlagKey(id(scope), name), said
                     if isinstance(scope.node, ast.ClassDef):
-                        yield FlagKey(0, f"self.{name}"), binding.value
-                        yield FlagKey(0, f"{scope.node.name}.{name}"), binding.value
+                        yield FlagKey(0, f"self.{name}"), said
+                        yield FlagKey(0, f"{scope.node.name}.{name}"), said
     for node in module.of_type(ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Attribute) and (text := dotted(target)):
@@ -407,7 +429,7 @@ class Guards:
         if node not in self._around:
             own = [
                 test
-                for condition in _conditions_of(self.module, node, parent)
+                for condition in (*_conditions_of(self.module, node, parent), *_conditions_of_use(node, parent))
                 for part in alternatives(condition)
                 for test in self.cuda_sources(part)
             ]
