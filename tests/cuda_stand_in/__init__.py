@@ -12,6 +12,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 
 def torch_folder() -> Path:
@@ -19,13 +20,8 @@ def torch_folder() -> Path:
     return Path(str(spec and spec.origin)).parent
 
 
-def build(folder: Path) -> Path:
-    """The floor, compiled into a folder.
-
-    Raises:
-        FileNotFoundError: There is no C++ compiler.
-        subprocess.CalledProcessError: It does not compile.
-    """
+def _build(folder: Path) -> Path:
+    """The floor, compiled into a folder."""
     include, library = torch_folder() / "include", folder / "libcuda_floor.so"
     includes = [f"-I{include}", f"-I{include / 'torch/csrc/api/include'}"]
     libraries = [f"-L{torch_folder() / 'lib'}", "-ltorch_cpu", "-lc10"]
@@ -36,17 +32,20 @@ def build(folder: Path) -> Path:
     return library
 
 
-def load(library: Path) -> None:
+def load() -> None:
     """Give torch its CUDA.
 
     Raises:
         RuntimeError: torch is imported already; it looks for CUDA once.
+        FileNotFoundError: There is no C++ compiler.
+        subprocess.CalledProcessError: The floor does not compile.
     """
     if "torch" in sys.modules:
         raise RuntimeError("torch is imported already")
     for name in ("libc10.so", "libtorch_cpu.so"):
         ctypes.CDLL(str(torch_folder() / "lib" / name), ctypes.RTLD_GLOBAL)
-    ctypes.CDLL(str(library))
+    with TemporaryDirectory() as folder:
+        ctypes.CDLL(str(_build(Path(folder))))
     from tests.cuda_stand_in import floor, tensor
 
     floor.install()

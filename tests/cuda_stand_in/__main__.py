@@ -3,13 +3,11 @@
 import runpy
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from tests import cuda_stand_in
 
 if __name__ == "__main__":
-    with TemporaryDirectory() as folder:
-        cuda_stand_in.load(cuda_stand_in.build(Path(folder)))
+    cuda_stand_in.load()
     sys.argv = sys.argv[1:]
     sys.path[0] = str(Path(sys.argv[0]).parent)
     runpy.run_path(sys.argv[0], run_name="__main__")

@@ -75,11 +75,7 @@ class Nvtx:
 
 class StreamBase(torch.Stream):
     def __new__(cls, priority: int = 0, **ids: Any) -> Any:
-        return (
-            super().__new__(cls, **ids)
-            if "stream_id" in ids
-            else super().__new__(cls, device="cuda", priority=priority)
-        )
+        return super().__new__(cls, **(ids if "stream_id" in ids else {"device": "cuda", "priority": priority}))
 
     @property
     def cuda_stream(self) -> int:

@@ -17,7 +17,6 @@ import types
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests import cuda_stand_in
@@ -114,8 +113,7 @@ def main(device: str, jobs: Path, results: Path) -> None:
 
         table = emulator.load()
     elif device == "cuda-stand-in":
-        with TemporaryDirectory() as folder:
-            cuda_stand_in.load(cuda_stand_in.build(Path(folder)))
+        cuda_stand_in.load()
     import torch
 
     if device == "emulated-tpu":
